@@ -27,7 +27,8 @@ pub fn answer(connection: &Connection, account: &Account) -> Option<WaitAnswer> 
     let time = first.time;
     let words = Words { connection, account, part: first };
     let mut claim = format!("{} of {}: {}", rounded(time), rounded(account.time), words.claim());
-    let repairs = [Cause::SynRepeated, Cause::Timeouts, Cause::Recovery, Cause::PeerGone];
+    let repairs =
+        [Cause::SynRepeated, Cause::Timeouts, Cause::Recovery, Cause::PathMtu, Cause::PeerGone];
     let network = repairs.map(|cause| account.spent_on(cause)).into_iter();
     let network = network.fold(Duration::ZERO, Duration::saturating_add);
     let is_application =
@@ -63,6 +64,7 @@ const fn short(cause: Cause) -> &'static str {
         Cause::Transfer(limit) => limit.words(),
         Cause::Timeouts => "timeouts",
         Cause::Recovery => "recovery",
+        Cause::PathMtu => "path MTU",
         Cause::PeerGone => "peer gone",
         Cause::WindowShut => "window shut",
         Cause::Paused => "paused",
@@ -205,6 +207,7 @@ impl Words<'_> {
             ),
             Cause::Timeouts => "the sender waited for its retransmission timer".into(),
             Cause::Recovery => "lost data was waited for until it was sent again".into(),
+            Cause::PathMtu => "segments too large for the path were sent again and again, and smaller ones arrive: a path MTU black hole".into(),
             Cause::PeerGone => "one end did not answer any more, however often it was tried".into(),
             Cause::WindowShut => {
                 format!("the {end}'s program did not read: its receive window was shut")
@@ -254,6 +257,10 @@ impl Words<'_> {
             Cause::Timeouts | Cause::Recovery => {
                 "find what loses packets: where they were last seen, by a capture at both ends"
             }
+            Cause::PathMtu => {
+                "let ICMP pass that says what fits, or clamp the MSS where the tunnel begins, or lower \
+                 the hosts' MTU; net.ipv4.tcp_mtu_probing=1 at the sender finds the size by itself"
+            }
             Cause::PeerGone => {
                 "is that host up, and does the path still know the connection (NAT, firewall, \
                  VPN)? Keep-alives and TCP_USER_TIMEOUT end such a wait sooner"
@@ -280,6 +287,7 @@ impl Words<'_> {
             Cause::Transfer(limit) => format!("data from {}{}", self.direction(), held(limit)),
             Cause::Timeouts => "retransmission timers".into(),
             Cause::Recovery => "until lost data was sent again".into(),
+            Cause::PathMtu => "segments too large for it".into(),
             Cause::PeerGone => "does not answer any more".into(),
             Cause::WindowShut => "does not read: window shut".into(),
             Cause::Paused => "pauses in what it sends".into(),

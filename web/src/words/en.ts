@@ -102,6 +102,7 @@ export const en: Words = {
       delayed_ack: "ACK delayed while small data waited for it",
       timeouts: "retransmission timers",
       recovery: "until lost data was sent again",
+      path_mtu: "segments too large for the path",
       peer_gone: "one end did not answer any more",
       window_shut: "window shut: its program did not read",
       paused: "pause in the middle of what was sent",
@@ -448,6 +449,8 @@ const WARNINGS: Record<string, string> = {
     "Packets are larger than the segments on the wire (TSO, GSO or GRO): turn offloads off with ethtool -K, or capture elsewhere, to see single segments.",
   capture_dropped:
     "Data is acknowledged that was not captured: raise the sniffer's buffer (tcpdump -B) or cut packets (-s 128).",
+  captured_twice:
+    "Packets were captured twice, on several interfaces (tcpdump -i any) or by a mirror port: the copies are left out of everything but the counts of packets and bytes on the wire.",
   one_sided: "Only one direction was captured: round trips, windows and limits cannot be told.",
   handshake_missing: "The handshake was not captured: windows may be too small by their scale.",
   window_scale_refused:

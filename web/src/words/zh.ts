@@ -104,6 +104,7 @@ export const zh: Words = {
       delayed_ack: "小块数据等待被延迟的 ACK",
       timeouts: "等待重传定时器",
       recovery: "等待丢失的数据重传",
+      path_mtu: "报文段超过路径 MTU，反复重传",
       peer_gone: "一端不再应答",
       window_shut: "窗口关闭：应用程序没有读取",
       paused: "发送中途停顿",
@@ -442,6 +443,8 @@ const WARNINGS: Record<string, string> = {
     "包大于线上的数据段（TSO、GSO 或 GRO）：用 ethtool -K 关闭卸载，或换一处抓包，以看到单个数据段。",
   capture_dropped:
     "有些被确认的数据没有抓到：请加大抓包缓冲区（tcpdump -B）或截短数据包（-s 128）。",
+  captured_twice:
+    "同一个包抓到了两次（tcpdump -i any 的多个网卡，或镜像端口）：除包数和线上字节数外，副本都不计入。",
   one_sided: "只抓到一个方向：无法判断往返时间、窗口和限制。",
   handshake_missing: "没有抓到握手：由于缺少缩放因子，窗口可能偏小。",
   window_scale_refused: "窗口缩放已提出但未得到应答：窗口不超过 64 KiB；可能被中间设备去除。",

@@ -24,6 +24,22 @@ pub(crate) fn spent_on(counted: &Counted, cause: Cause) -> Duration {
     times.fold(Duration::ZERO, Duration::saturating_add)
 }
 
+/// What the path does to one direction's data.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ShapedLoss {
+    /// It loses segments above a size.
+    pub by_size: bool,
+    /// It makes the receive window smaller than it is.
+    pub by_window: bool,
+}
+
+/// A direction of data, and whether its receive window is the path's doing.
+#[derive(Clone, Copy)]
+struct Way {
+    direction: Direction,
+    by_window: bool,
+}
+
 /// Where all the time of a connection went.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Account {
@@ -49,23 +65,32 @@ pub struct Account {
 }
 
 impl Account {
-    /// Divides the time. `verdicts` are what held the client's data, then the server's.
-    pub(crate) fn new(counted: &Counted, verdicts: [Option<&Verdict>; 2]) -> Self {
+    /// Divides the time. `verdicts` are what held the client's data, then the server's, and
+    /// `shaped` what the path does to them.
+    pub(crate) fn new(
+        counted: &Counted,
+        verdicts: [Option<&Verdict>; 2],
+        shaped: [ShapedLoss; 2],
+    ) -> Self {
+        let by_size = shaped.iter().any(|shaped| shaped.by_size);
         let mut parts = AccountParts::default();
         for (what, time) in counted.sums.iter() {
             match Cause::of(what) {
                 Ok((owner, cause)) => {
+                    let (owner, cause) =
+                        if by_size { cause.by_size(owner) } else { (owner, cause) };
                     // One round trip of questions has to be paid, to the server.
                     let to_client = what == Spent::Turn(0);
                     let lost = cause.lost(time, (!to_client).then_some(counted.turns));
                     parts.add(AccountPart { owner, cause, direction: None, time, lost });
                 }
                 Err(direction) => {
-                    let verdict = match direction {
-                        Direction::ClientToServer => verdicts[0],
-                        Direction::ServerToClient => verdicts[1],
+                    let end = match direction {
+                        Direction::ClientToServer => 0,
+                        Direction::ServerToClient => 1,
                     };
-                    transfer(&mut parts, direction, time, verdict);
+                    let by_window = shaped[end].by_window;
+                    transfer(&mut parts, Way { direction, by_window }, time, verdicts[end]);
                 }
             }
         }
@@ -105,7 +130,9 @@ impl Account {
     pub(crate) fn agrees(&self, direction: Direction, limit: Limit, claimed: Duration) -> bool {
         let counts = |part: &AccountPart| match (part.cause, limit) {
             (Cause::Transfer(one), _) => part.direction == Some(direction) && one == limit,
-            (Cause::Timeouts | Cause::Recovery, Limit::CongestionWindow(_)) => true,
+            (Cause::Timeouts | Cause::Recovery | Cause::PathMtu, Limit::CongestionWindow(_)) => {
+                true
+            }
             // A verdict's time ends with the last acknowledgement.
             (Cause::Closing, _) => true,
             _ => false,
@@ -126,12 +153,8 @@ impl Account {
 /// longer time: what the application waited between its messages is in it, and is accounted for
 /// elsewhere. So each other limit has the time that the verdict gives it, and the application what
 /// is left.
-fn transfer(
-    parts: &mut AccountParts,
-    direction: Direction,
-    time: Duration,
-    verdict: Option<&Verdict>,
-) {
+fn transfer(parts: &mut AccountParts, way: Way, time: Duration, verdict: Option<&Verdict>) {
+    let Way { direction, by_window } = way;
     let shares = verdict.map_or(&[][..], |verdict| &verdict.shares);
     let is_application = |one: &&Candidate| one.limit == Limit::SenderApplication;
     let others = shares.iter().filter(|one| !is_application(one));
@@ -153,6 +176,7 @@ fn transfer(
     }
     for (limit, time) in of_limits.into_iter().filter(|(_, time)| *time > Duration::ZERO) {
         let (owner, cause) = of_limit(limit, direction);
+        let owner = if by_window && limit == Limit::ReceiveWindow { Owner::Path } else { owner };
         let lost = cause.lost(time, None);
         parts.add(AccountPart { owner, cause, direction: Some(direction), time, lost });
     }

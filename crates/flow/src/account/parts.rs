@@ -90,6 +90,8 @@ pub enum Cause {
     Timeouts,
     /// Data that was sent again without a timer.
     Recovery,
+    /// Segments that the path is too narrow for, sent again and again.
+    PathMtu,
     /// An end that was tried again and again, and did not answer.
     PeerGone,
     /// The receive window was shut.
@@ -106,7 +108,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause; the six limits and the unknown are in the place of the transfer.
-    pub const ALL: [Cause; 25] = [
+    pub const ALL: [Cause; 26] = [
         Cause::Connect,
         Cause::SynRepeated,
         Cause::SynUnanswered,
@@ -126,6 +128,7 @@ impl Cause {
         Cause::Transfer(Limit::Unknown),
         Cause::Timeouts,
         Cause::Recovery,
+        Cause::PathMtu,
         Cause::PeerGone,
         Cause::WindowShut,
         Cause::Paused,
@@ -152,6 +155,7 @@ impl Cause {
             Cause::Transfer(limit) => limit.name(),
             Cause::Timeouts => "timeouts",
             Cause::Recovery => "recovery",
+            Cause::PathMtu => "path_mtu",
             Cause::PeerGone => "peer_gone",
             Cause::WindowShut => "window_shut",
             Cause::Paused => "paused",
@@ -185,6 +189,14 @@ impl Cause {
             Spent::NotCaptured => (Owner::NotCaptured, Cause::NotCaptured),
             Spent::Gone(_) => (Owner::PeerGone, Cause::PeerGone),
         })
+    }
+
+    /// Who had the time, and for what, where the path loses segments above a size.
+    pub(super) fn by_size(self, owner: Owner) -> (Owner, Self) {
+        match self {
+            Cause::Timeouts | Cause::Recovery | Cause::PeerGone => (Owner::Path, Cause::PathMtu),
+            cause => (owner, cause),
+        }
     }
 
     /// What a remedy gives back of this time. If it is of so many round trips, one has to be paid.

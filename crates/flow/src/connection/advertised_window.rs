@@ -13,6 +13,11 @@ pub(super) struct AdvertisedWindow {
     range: (u32, u32),
     /// How many counted packets in a row advertised the last window.
     times: u32,
+    /// The shift with which the first window that counts repeats the SYN's, where that is not the
+    /// agreed one; zero for none.
+    real_shift: u8,
+    /// The window of the SYN; zero where none was captured.
+    syn: u16,
     /// The counted windows before those.
     before: Option<Box<Histogram>>,
 }
@@ -30,7 +35,26 @@ impl AdvertisedWindow {
         }
     }
 
-    fn is_known(&self) -> bool {
+    /// Notes the window of a SYN.
+    pub fn note_syn(&mut self, field: u16) {
+        self.syn = field;
+    }
+
+    /// Compares the field of the first window after the SYN with the window of the SYN, which has
+    /// no scale. Windows only grow there: where one is the SYN's divided by a larger scale than the
+    /// `agreed` one, the end uses that scale, and its SYN was changed on the way.
+    pub fn compare(&mut self, field: u16, agreed: u8) {
+        const PRECISE: u32 = 64;
+        let (syn, field) = (u32::from(self.syn), u32::from(field));
+        if self.is_known() || field < PRECISE {
+            return;
+        }
+        let repeats = |shift: &u8| (field << shift).abs_diff(syn) < 1 << shift;
+        self.real_shift = (agreed + 2..=14).find(repeats).unwrap_or(0);
+    }
+
+    /// Whether a window was noted that counts.
+    pub fn is_known(&self) -> bool {
         self.times > 0 || self.before.is_some()
     }
 
@@ -48,11 +72,41 @@ impl AdvertisedWindow {
         let median = self.before.and_then(|seen| seen.quantile(0.5));
         WindowFacts {
             scale,
-            scale_inferred,
+            scale_inferred: scale_inferred.or((self.real_shift > 0).then_some(self.real_shift)),
             min: range.map(|(least, _)| window(least)),
             p50: median.map(|bytes| Window::new(Bytes::new(bytes))),
             max: range.map(|(_, most)| window(most)),
             last: self.last.map(window),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compared(syn: u16, first: u16, agreed: u8) -> Option<u8> {
+        let mut window = AdvertisedWindow::default();
+        window.note_syn(syn);
+        window.compare(first, agreed);
+        window.note(u32::from(first) << agreed, true);
+        window.facts(Some(agreed), None).scale_inferred
+    }
+
+    #[test]
+    fn a_syns_window_divided_by_another_scale_shows_that_the_option_was_changed() {
+        assert_eq!(compared(64_240, 502, 0), Some(7), "Linux, and no scale any more");
+        assert_eq!(compared(65_535, 2048, 0), Some(5));
+        assert_eq!(compared(64_240, 502, 3), Some(7), "a smaller scale");
+    }
+
+    #[test]
+    fn near_miss_windows_that_mean_what_their_syn_said() {
+        assert_eq!(compared(64_240, 502, 7), None, "the agreed scale");
+        assert_eq!(compared(65_535, 65_535, 0), None, "no scale");
+        assert_eq!(compared(64_240, 32_120, 0), None, "half is no scale that anybody uses");
+        assert_eq!(compared(8192, 1026, 8), None, "it grew");
+        assert_eq!(compared(64_240, 500, 0), None, "near, and not it");
+        assert_eq!(compared(64_240, 31, 0), None, "too few digits to tell");
     }
 }

@@ -7,7 +7,8 @@ use super::cuts::{CutFeatures, Cuts};
 use super::histogram::Histogram;
 use super::labels::{LabelSet, Memory, Scale};
 use super::manner::Manner;
-use super::outstanding::Outstanding;
+use super::outstanding::{Outstanding, Sending};
+use super::passage::{Passage, PassageFacts};
 use super::payload::Unique;
 use super::recent::Recent;
 use super::scoreboard::{Acknowledgement, LossFacts, Scoreboard};
@@ -40,11 +41,14 @@ pub(super) struct Half {
     turns: u8,
     /// Segments of its data that do not fill the MSS.
     pieces: u8,
-    /// The highest number that the other end acknowledged.
-    pub una: Option<SequenceNumber>,
-    /// The number after the highest sent.
-    next: Option<SequenceNumber>,
+    /// The highest number that the other end acknowledged, and the number after the highest sent,
+    /// each where it is known. Two options would take more.
+    una_number: SequenceNumber,
+    next_number: SequenceNumber,
+    knows_una: bool,
+    knows_next: bool,
     segment: SegmentSize,
+    passage: Passage,
     /// Absent until a packet has a label or the sender waits. On most connections neither happens.
     notes: Option<Box<Notes>>,
     unique: Unique,
@@ -134,9 +138,23 @@ impl Half {
         self.rtt.min().map(Duration::from_nanos)
     }
 
+    /// The highest number that the other end acknowledged.
+    pub fn una(&self) -> Option<SequenceNumber> {
+        self.knows_una.then_some(self.una_number)
+    }
+
+    fn set_una(&mut self, una: SequenceNumber) {
+        (self.una_number, self.knows_una) = (una, true);
+    }
+
+    /// The number after the highest sent.
+    fn next(&self) -> Option<SequenceNumber> {
+        self.knows_next.then_some(self.next_number)
+    }
+
     /// Whether this number acknowledges all that was sent.
     pub fn is_all_acknowledged_by(&self, ack: SequenceNumber) -> bool {
-        self.next.is_none_or(|next| !ack.is_before(next))
+        self.next().is_none_or(|next| !ack.is_before(next))
     }
 
     /// The scoreboard of loss and reordering, created on first use.
@@ -167,14 +185,29 @@ impl Half {
         self.series.as_ref().and_then(|series| series.judged().inferred_scale())
     }
 
-    /// Notes a segment that takes up sequence numbers. Returns the number after the highest sent
-    /// before it.
-    pub fn advance(&mut self, at: Instant, segment: &Segment) -> Option<SequenceNumber> {
+    /// The number in the field of its last window, where a scale makes it mean more.
+    pub fn window_field(&self) -> Option<u32> {
+        let Scale::Shift(shift @ 1..) = self.memory.scale else { return None };
+        // A SYN's window is never scaled.
+        let last = self.window.last.filter(|_| self.window.is_known())?;
+        Some(last >> shift.min(14)).filter(|field| *field > 0)
+    }
+
+    /// Notes a segment that takes up sequence numbers; `field` is what the other end's
+    /// [`Half::window_field`] has. Returns the number after the highest sent before it.
+    pub fn advance(
+        &mut self,
+        at: Instant,
+        segment: &Segment,
+        field: Option<u32>,
+    ) -> Option<SequenceNumber> {
         let (seq, end) = (segment.seq, segment.end());
-        let before = self.next;
+        let before = self.next();
         let advances = before.is_none_or(|next| !seq.is_before(next));
-        self.outstanding.send(at, seq, end, advances);
-        self.next = Some(before.map_or(end, |next| next.max(end)));
+        let edge = field.zip(self.una()).map(|(field, una)| una + field);
+        let is_beyond = advances && self.passage.sent(end, edge);
+        self.outstanding.send(Sending { at, seq, end, advances, is_beyond });
+        (self.next_number, self.knows_next) = (before.map_or(end, |next| next.max(end)), true);
         before
     }
 
@@ -190,11 +223,14 @@ impl Half {
         if let Some(first) = before {
             self.unique.starts_at(first);
         }
+        if !self.knows_una {
+            self.set_una(segment.seq);
+        }
         SentData {
             new_bytes: self.unique.see(segment.seq, length),
             segments: self.segment.sees(length, mss, segment.options.timestamps.is_some()),
             is_short: length < mss.map_or(self.segment.get(), |mss| u32::from(mss) * 3 / 4),
-            una: *self.una.get_or_insert(segment.seq),
+            una: self.una_number,
         }
     }
 
@@ -210,7 +246,7 @@ impl Half {
     /// Notes that data up to `end` is in flight. With [`Labels::Sack`], bytes that SACK reported do
     /// not count.
     pub fn note_in_flight(&mut self, labels: Labels, una: SequenceNumber, end: SequenceNumber) {
-        let next = self.next.unwrap_or(end);
+        let next = self.next().unwrap_or(end);
         let in_flight = next.distance(una).saturating_sub(self.sacked(labels));
         self.in_flight_max = self.in_flight_max.max(in_flight);
     }
@@ -218,7 +254,7 @@ impl Half {
     /// What is in flight now, as [`Half::note_in_flight`] counts it; `None` before the first
     /// acknowledgement or data.
     pub fn in_flight(&self, labels: Labels) -> Option<Bytes> {
-        let (next, una) = (self.next?, self.una?);
+        let (next, una) = (self.next()?, self.una()?);
         Some(Bytes::new(next.distance(una).saturating_sub(self.sacked(labels)).into()))
     }
 
@@ -281,12 +317,20 @@ impl Half {
         );
     }
 
+    /// Notes the window of this end's SYN.
+    pub fn note_syn_window(&mut self, segment: &Segment) {
+        self.window.note_syn(segment.window);
+    }
+
     /// Notes the window that this end advertises in an ACK that it sent.
     pub fn note_window(&mut self, segment: &Segment) -> AckWindow {
         let is_syn = segment.flags.any(Flags::SYN);
         // The window of a SYN is never scaled (RFC 7323, 2.2).
         let scale = if is_syn { Scale::Unused } else { self.memory.scale };
         let window = scale.apply(segment.window);
+        if !is_syn && let Some(agreed) = scale.agreed() {
+            self.window.compare(segment.window, agreed);
+        }
         self.window.note(window, !is_syn);
         match scale {
             Scale::Unknown => AckWindow::Unscaled(segment.window),
@@ -300,7 +344,7 @@ impl Half {
         if self.board.is_none() && segment.options.sack.is_empty() {
             return false;
         }
-        let (Some(una), Some(next)) = (self.una, self.next) else { return false };
+        let (Some(una), Some(next)) = (self.una(), self.next()) else { return false };
         let segment_size = self.segment.get();
         let rtt = self.least_rtt();
         let newest = segment.options.sack.as_slice().first().map(|(_, right)| *right);
@@ -308,6 +352,25 @@ impl Half {
         let board = self.board();
         board.reported(age);
         board.acknowledge(&Acknowledgement { at, segment, una, next, segment_size, rtt })
+    }
+
+    /// The age of the newest data that `ack` covers; see [`Outstanding::acknowledge`].
+    pub fn age_of(&mut self, at: Instant, ack: SequenceNumber) -> Option<Duration> {
+        self.outstanding.acknowledge(at, ack, &mut self.passage)
+    }
+
+    /// What passed and what did not.
+    fn passed(&mut self) -> PassageFacts {
+        if let Some(board) = &self.board {
+            let arrived = |from, to| board.sacked_within(from, to);
+            self.outstanding.finish(&mut self.passage, arrived);
+        }
+        let board = self.board.as_ref();
+        PassageFacts {
+            is_overtaken: board.is_some_and(|board| board.sacked_bytes() > 0),
+            hole: board.map_or(Bytes::ZERO, |board| board.hole(self.una())),
+            ..self.passage.facts(self.segment.get(), self.segment.times())
+        }
     }
 
     /// Notes that the other end acknowledged up to `ack`, `rtt` after the newest data that this
@@ -319,11 +382,11 @@ impl Half {
         ack: SequenceNumber,
         rtt: Option<Duration>,
     ) -> Option<FreshAck> {
-        let before = self.una;
+        let before = self.una();
         if before.is_some_and(|una| !una.is_before(ack)) {
             return None;
         }
-        self.una = Some(ack);
+        self.set_una(ack);
         if self.series.is_some() {
             self.last_data = at;
         }
@@ -353,7 +416,7 @@ impl Half {
     pub fn note_late_ack(&mut self, at: Instant, segment: &Segment, ack: FreshAck) {
         let is_bare = segment.end() == segment.seq;
         let is_of_few = u64::from(ack.bytes) <= 2 * ack.segment_size.get();
-        let is_all = self.next == Some(segment.ack);
+        let is_all = self.next() == Some(segment.ack);
         if is_bare && is_of_few && is_all && Stalls::is_delayed(ack.late) {
             self.notes.get_or_insert_default().stalls.acknowledged_late(at, ack.late);
         }
@@ -392,11 +455,12 @@ impl Half {
     /// The facts, and what limited the data. `scale_inferred` is the shift of this end's windows,
     /// as inferred from the other end's data.
     pub fn finish(
-        self,
+        mut self,
         config: &Config,
         handshake_rtt: Option<Duration>,
         scale_inferred: Option<u8>,
     ) -> FinishedHalf {
+        let passage = self.passed();
         let least = self.series.as_ref().and_then(|series| series.judged().least_rtt());
         // On a slow link, data takes longer than a SYN even without a queue. The round trip of data
         // is therefore preferred to the handshake's.
@@ -425,11 +489,7 @@ impl Half {
                 None => verdict,
             }
         });
-        let scale = match self.memory.scale {
-            Scale::Unknown => None,
-            Scale::Unused => Some(0),
-            Scale::Shift(shift) => Some(shift.min(14)),
-        };
+        let scale = self.memory.scale.agreed();
         let rtt = rtt_facts(&self.rtt);
         let loss = self.board.map(|board| board.finish(rtt.min)).unwrap_or_default();
         let notes = self.notes.map(|notes| *notes).unwrap_or_default();
@@ -454,6 +514,7 @@ impl Half {
             },
             stalls: notes.stalls.facts(),
             answers: if is_at_sender { notes.answers.facts() } else { AnswerFacts::default() },
+            passage,
             ack_path: notes.ack_path.facts(),
         };
         FinishedHalf { facts, verdict }

@@ -7,6 +7,10 @@
 use crate::segment::{Flags, Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
 
+/// No end repeats a SYN sooner: one that comes sooner is a copy that the capture made. Many systems
+/// send SYN-ACKs without an IP identification, by which other copies are known.
+pub(super) const SYN_AGAIN_FROM: Duration = Duration::from_millis(50);
+
 /// Times of the three-way handshake.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Handshake {
@@ -36,11 +40,11 @@ impl Handshake {
         }
         match (segment.flags.any(Flags::SYN), by_client) {
             (true, true) if !self.saw_ack => {
-                self.repeated |= self.saw_syn;
+                self.repeated |= self.saw_syn && at.since(self.syn) >= SYN_AGAIN_FROM;
                 (self.syn, self.saw_syn) = (at, true);
             }
             (true, false) if !self.saw_ack => {
-                self.repeated |= self.saw_syn_ack;
+                self.repeated |= self.saw_syn_ack && at.since(self.syn_ack) >= SYN_AGAIN_FROM;
                 (self.syn_ack, self.syn_ack_end, self.saw_syn_ack) = (at, segment.end(), true);
             }
             (false, true) if !self.saw_ack && segment.flags.any(Flags::ACK) => {

@@ -234,6 +234,15 @@ impl Scale {
             Scale::Unknown | Scale::Unused => window.into(),
         }
     }
+
+    /// The shift that both ends use, where the SYNs show it.
+    pub fn agreed(self) -> Option<u8> {
+        match self {
+            Scale::Unknown => None,
+            Scale::Unused => Some(0),
+            Scale::Shift(shift) => Some(shift.min(14)),
+        }
+    }
 }
 
 /// The state of one direction's segments. As in Wireshark, the number zero means unknown, so the

@@ -18,6 +18,7 @@ mod labels;
 mod ledger;
 mod manner;
 mod outstanding;
+mod passage;
 mod payload;
 mod ranges;
 mod recent;
@@ -39,6 +40,7 @@ pub use labels::{Difference, Label, LabelCounts, LabelSet, Labels};
 pub use ledger::Counted;
 pub(crate) use ledger::Spent;
 pub use manner::MannerFacts;
+pub use passage::PassageFacts;
 pub use scoreboard::LossFacts;
 pub use stalls::StallFacts;
 pub(crate) use tracker::{CapturedSegment, Finished, Opening, Seen, Tracker};
@@ -227,6 +229,9 @@ pub struct DirectionFacts {
     /// at the sender.
     #[serde(skip)]
     pub answers: AnswerFacts,
+    /// Which of its data the path let pass.
+    #[serde(skip)]
+    pub passage: PassageFacts,
     /// How long its ACKs waited on their way back.
     #[serde(skip)]
     pub ack_path: AckPathFacts,
@@ -273,8 +278,9 @@ pub struct WindowFacts {
     /// Shift count in use. It is absent where the handshake was not captured; the windows here are
     /// then not scaled and may be too small.
     pub scale: Option<u8>,
-    /// Shift count inferred from data and ACKs where the handshake was not captured. The windows
-    /// here are not scaled by it; those of the verdict are.
+    /// Shift count inferred from data and ACKs where the handshake was not captured, or the shift
+    /// that the end means where a device changed its SYN on the way. The windows here are not
+    /// scaled by it; those of the verdict are, but for a changed one, which the sender does not know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_inferred: Option<u8>,
     /// Minimum.

@@ -1,5 +1,6 @@
 //! Segments that were sent and not yet acknowledged, to measure round-trip times.
 
+use super::passage::Passage;
 use crate::segment::SequenceNumber;
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::VecDeque;
@@ -16,6 +17,22 @@ struct Sent {
     /// Sent more than once, or not in order. An ACK cannot be attributed to this transmission (Karn
     /// and Partridge 1987).
     ambiguous: bool,
+    /// It is beyond the number in the window field.
+    is_beyond: bool,
+    /// The size in which it, or a part of it, was sent last.
+    size: u16,
+}
+
+/// A segment that is sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sending {
+    pub at: Instant,
+    pub seq: SequenceNumber,
+    pub end: SequenceNumber,
+    /// It begins at or after everything seen before.
+    pub advances: bool,
+    /// It is beyond the number in the window field.
+    pub is_beyond: bool,
 }
 
 /// Segments in flight by sequence number, disjoint.
@@ -25,8 +42,10 @@ pub(super) struct Outstanding {
 }
 
 impl Outstanding {
-    /// Adds a segment. `advances` says whether it begins at or after everything seen before.
-    pub fn send(&mut self, at: Instant, seq: SequenceNumber, end: SequenceNumber, advances: bool) {
+    /// Adds a segment.
+    pub fn send(&mut self, sending: Sending) {
+        let Sending { at, seq, end, advances, is_beyond } = sending;
+        let size = u16::try_from(end.distance(seq)).unwrap_or(u16::MAX);
         if self.segments.capacity() == 0 {
             // Most connections never have more than one. The usual capacity of four would be a
             // tenth of the memory of a connection.
@@ -34,7 +53,7 @@ impl Outstanding {
         }
         if advances {
             if self.segments.len() < MAX_OUTSTANDING {
-                self.segments.push_back(Sent { seq, end, at, ambiguous: false });
+                self.segments.push_back(Sent { seq, end, at, ambiguous: false, is_beyond, size });
             }
             return;
         }
@@ -44,11 +63,12 @@ impl Outstanding {
             if !sent.seq.is_before(end) {
                 break;
             }
-            sent.ambiguous = true;
+            (sent.ambiguous, sent.size) = (true, size);
             known = true;
         }
         if !known && self.segments.len() < MAX_OUTSTANDING {
-            self.segments.insert(first, Sent { seq, end, at, ambiguous: true });
+            let sent = Sent { seq, end, at, ambiguous: true, is_beyond, size };
+            self.segments.insert(first, sent);
         }
     }
 
@@ -67,12 +87,18 @@ impl Outstanding {
     /// Removes the segments that `ack` covers. Returns the age of the newest of them, because the
     /// ACK reports its arrival. `None` if one of them is ambiguous: above a repaired hole, the ACK
     /// would report the arrival of the repair.
-    pub fn acknowledge(&mut self, at: Instant, ack: SequenceNumber) -> Option<Duration> {
+    pub fn acknowledge(
+        &mut self,
+        at: Instant,
+        ack: SequenceNumber,
+        passage: &mut Passage,
+    ) -> Option<Duration> {
         let mut newest = None;
         let mut ambiguous = false;
         while let Some(first) = self.segments.front_mut() {
             if first.end.after(ack) > 0 {
                 if first.seq.is_before(ack) {
+                    first.note_in(passage, ack.distance(first.seq));
                     // This packet was several segments on the wire. Those that were acknowledged
                     // show how long a segment takes.
                     first.seq = ack;
@@ -81,17 +107,55 @@ impl Outstanding {
                 }
                 break;
             }
+            first.note_in(passage, first.length());
             ambiguous |= first.ambiguous;
             newest = Some(at.since(first.at));
             self.segments.pop_front();
         }
         newest.filter(|_| !ambiguous)
     }
+
+    /// Notes what arrived of the segments that nothing covers yet; `arrived` says how many bytes of
+    /// a range did.
+    pub fn finish(
+        &self,
+        passage: &mut Passage,
+        arrived: impl Fn(SequenceNumber, SequenceNumber) -> u32,
+    ) {
+        for sent in &self.segments {
+            let bytes = arrived(sent.seq, sent.end);
+            if bytes > 0 {
+                sent.note_in(passage, bytes);
+            }
+        }
+    }
+}
+
+impl Sent {
+    fn length(&self) -> u32 {
+        self.end.distance(self.seq)
+    }
+
+    /// Notes that so many bytes of it arrived.
+    fn note_in(&self, passage: &mut Passage, bytes: u32) {
+        let size = self.size.min(u16::try_from(bytes).unwrap_or(u16::MAX));
+        let was_split = self.ambiguous && u32::from(self.size) < self.length();
+        passage.acknowledged(size, was_split, self.is_beyond && !self.ambiguous);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn send(outstanding: &mut Outstanding, at: Instant, from: u32, to: u32, advances: bool) {
+        let (seq, end) = (seq(from), seq(to));
+        outstanding.send(Sending { at, seq, end, advances, is_beyond: false });
+    }
+
+    fn acknowledge(outstanding: &mut Outstanding, at: Instant, ack: u32) -> Option<Duration> {
+        outstanding.acknowledge(at, seq(ack), &mut Passage::default())
+    }
 
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)
@@ -104,28 +168,28 @@ mod tests {
     #[test]
     fn an_ack_times_the_newest_segment_that_it_covers() {
         let mut outstanding = Outstanding::default();
-        outstanding.send(at(0), seq(0), seq(100), true);
-        outstanding.send(at(7), seq(100), seq(200), true);
-        assert_eq!(outstanding.acknowledge(at(20), seq(200)), Some(Duration::from_millis(13)));
-        assert_eq!(outstanding.acknowledge(at(21), seq(200)), None);
+        send(&mut outstanding, at(0), 0, 100, true);
+        send(&mut outstanding, at(7), 100, 200, true);
+        assert_eq!(acknowledge(&mut outstanding, at(20), 200), Some(Duration::from_millis(13)));
+        assert_eq!(acknowledge(&mut outstanding, at(21), 200), None);
     }
 
     #[test]
     fn an_ack_of_a_part_times_a_packet_that_was_segments_on_the_wire() {
         let mut outstanding = Outstanding::default();
-        outstanding.send(at(0), seq(0), seq(14_480), true);
-        assert_eq!(outstanding.acknowledge(at(20), seq(1448)), Some(Duration::from_millis(20)));
-        assert_eq!(outstanding.acknowledge(at(21), seq(1448)), None, "nothing new");
-        assert_eq!(outstanding.acknowledge(at(27), seq(14_480)), Some(Duration::from_millis(27)));
+        send(&mut outstanding, at(0), 0, 14_480, true);
+        assert_eq!(acknowledge(&mut outstanding, at(20), 1448), Some(Duration::from_millis(20)));
+        assert_eq!(acknowledge(&mut outstanding, at(21), 1448), None, "nothing new");
+        assert_eq!(acknowledge(&mut outstanding, at(27), 14_480), Some(Duration::from_millis(27)));
     }
 
     #[test]
     fn karn_a_segment_sent_twice_is_not_timed_nor_what_waited_for_it() {
         let mut outstanding = Outstanding::default();
-        outstanding.send(at(0), seq(0), seq(100), true);
-        outstanding.send(at(1), seq(100), seq(200), true);
-        outstanding.send(at(30), seq(0), seq(100), false);
-        assert_eq!(outstanding.acknowledge(at(40), seq(200)), None);
+        send(&mut outstanding, at(0), 0, 100, true);
+        send(&mut outstanding, at(1), 100, 200, true);
+        send(&mut outstanding, at(30), 0, 100, false);
+        assert_eq!(acknowledge(&mut outstanding, at(40), 200), None);
     }
 
     #[test]
@@ -133,7 +197,7 @@ mod tests {
         let mut outstanding = Outstanding::default();
         for number in 0..100_000_u32 {
             let start = seq(number.wrapping_mul(2_654_435_761));
-            outstanding.send(at(0), start, start + 1, number % 3 == 0);
+            send(&mut outstanding, at(0), start.0, start.0.wrapping_add(1), number % 3 == 0);
         }
         assert!(outstanding.segments.len() <= MAX_OUTSTANDING);
     }

@@ -17,7 +17,7 @@
 use super::ranges::Ranges;
 use super::repeats::{Answer, Outcome, Repeats};
 use crate::segment::{Segment, SequenceNumber};
-use fullpipe_model::units::{Duration, Instant};
+use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// Most gaps in the captured data that are remembered until their cause is known.
 const MAX_GAPS: usize = 256;
@@ -205,6 +205,18 @@ impl Scoreboard {
     /// Bytes above the acknowledged number that SACK reported.
     pub fn sacked_bytes(&self) -> u32 {
         self.sacked.bytes().try_into().unwrap_or(u32::MAX)
+    }
+
+    /// How many bytes of this range SACK reported.
+    pub fn sacked_within(&self, from: SequenceNumber, to: SequenceNumber) -> u32 {
+        self.sacked.within(from, to)
+    }
+
+    /// The bytes that are missing before captured data and were not acknowledged.
+    pub fn hole(&self, una: Option<SequenceNumber>) -> Bytes {
+        let is_open = |gap: &&Gap| una.is_none_or(|una| !gap.from.is_before(una));
+        let open = self.gaps.iter().filter(is_open);
+        open.map(|gap| Bytes::new(gap.to.distance(gap.from).into())).sum()
     }
 
     /// Notes a SACK block that came `age` after the data that it ends with was sent.

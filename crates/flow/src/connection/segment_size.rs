@@ -19,7 +19,9 @@ const JUMBO: u32 = 8960;
 /// The largest segment of one direction so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SegmentSize {
-    largest: u32,
+    largest: u16,
+    /// How many segments of that size were sent, up to 255.
+    times: u8,
 }
 
 impl SegmentSize {
@@ -32,28 +34,38 @@ impl SegmentSize {
             || self.guess(payload),
             |mss| u32::from(mss).saturating_sub(options).max(1),
         );
-        self.largest = self.largest.max(payload.min(bound));
-        payload.div_ceil(self.largest.max(1))
+        let size = u16::try_from(payload.min(bound)).unwrap_or(u16::MAX);
+        if size > self.largest {
+            (self.largest, self.times) = (size, 0);
+        }
+        let full = payload / self.get();
+        self.times = self.times.saturating_add(full.try_into().unwrap_or(u8::MAX));
+        payload.div_ceil(self.get())
     }
 
     /// The largest segment: at least one byte.
     pub fn get(self) -> u32 {
-        self.largest.max(1)
+        u32::from(self.largest).max(1)
+    }
+
+    /// How many segments of that size were sent, up to 255.
+    pub fn times(self) -> u32 {
+        self.times.into()
     }
 
     /// The most that a segment carries, judging only by the packets.
     fn guess(self, payload: u32) -> u32 {
-        if payload <= ETHERNET || (self.largest > ETHERNET && payload <= self.largest) {
+        if payload <= ETHERNET || (self.get() > ETHERNET && payload <= self.get()) {
             return payload;
         }
         let divides = |size: &&u32| payload.is_multiple_of(**size);
         let usual = LIKELY.iter().find(divides).copied();
         match usual {
             // A full segment was seen alone.
-            _ if LIKELY.contains(&self.largest) => self.largest,
+            _ if LIKELY.contains(&self.get()) => self.get(),
             Some(size) => size,
             None if payload <= JUMBO => payload,
-            None => self.largest.max(LIKELY[0]),
+            None => self.get().max(LIKELY[0]),
         }
     }
 }

@@ -118,14 +118,6 @@ pub(crate) struct Seen {
     pub by_client: bool,
 }
 
-/// A packet's labels by Wireshark's definitions.
-#[derive(Debug, Clone, Copy)]
-struct WiresharkLabels {
-    labels: LabelSet,
-    /// Whether the packet repeats one of the last packets.
-    is_again: bool,
-}
-
 /// A connection that has ended, or whose capture has.
 #[derive(Debug)]
 pub(crate) struct Finished {
@@ -265,6 +257,7 @@ impl Tracker {
             let seen = Seen { labels: none, wireshark: none, difference: None, by_client };
             return (seen, None);
         }
+        let is_again = self.halves[from].recent.is_repeated(segment);
         // A second SYN-ACK with another number: the server forgot the first, or this is not the
         // server.
         let answers = segment.flags.any(Flags::SYN) && segment.flags.any(Flags::ACK);
@@ -276,27 +269,13 @@ impl Tracker {
             wireshark.add(Label::ReusedPorts);
         }
         self.label_fast_open(&mut wireshark, segment, from);
-        let sender = &mut self.halves[from];
-        sender.manner.sees(segment);
-        sender.congestion_experienced += u32::from(segment.ce);
-        let is_again = sender.recent.is_repeated(segment);
-        self.closing.note(segment, from);
-        self.completeness.note(segment);
-        let mut corrected = self.note_data(
-            config,
-            at,
-            segment,
-            from,
-            WiresharkLabels { labels: wireshark, is_again },
-        );
-        let (has_new_sack, rtt) = self.note_ack(at, segment, from);
-        self.account(at, segment, from, WiresharkLabels { labels: wireshark, is_again }, corrected);
-        if is_again {
+        let (corrected, rtt) = if is_again {
+            // A copy that the capture or the network made shows nothing that the first did not.
             self.halves[from].duplicate_packets += 1;
-            corrected = relabel::duplicate(wireshark);
-        } else if has_new_sack {
-            corrected = relabel::sack(wireshark);
-        }
+            (relabel::duplicate(wireshark), None)
+        } else {
+            self.note_once(config, captured, from, wireshark)
+        };
         let Relabelled { labels, difference } = match config.labels {
             Labels::Sack => corrected,
             Labels::Wireshark => Relabelled::unchanged(wireshark),
@@ -304,6 +283,26 @@ impl Tracker {
         self.halves[from].count(labels);
         let by_client = self.client() == from;
         (Seen { labels, wireshark, difference, by_client }, rtt)
+    }
+
+    /// Processes a segment that is not a copy. Returns its labels, and the round trip that it ends.
+    fn note_once(
+        &mut self,
+        config: &Config,
+        captured: CapturedSegment<'_>,
+        from: usize,
+        wireshark: LabelSet,
+    ) -> (Relabelled, Option<Duration>) {
+        let CapturedSegment { at, segment, .. } = captured;
+        let sender = &mut self.halves[from];
+        sender.manner.sees(segment);
+        sender.congestion_experienced += u32::from(segment.ce);
+        self.closing.note(segment, from);
+        self.completeness.note(segment);
+        let corrected = self.note_data(config, at, segment, from, wireshark);
+        let (has_new_sack, rtt) = self.note_ack(at, segment, from);
+        self.account(at, segment, from, wireshark, corrected);
+        (if has_new_sack { relabel::sack(wireshark) } else { corrected }, rtt)
     }
 
     /// The facts, and what limited the data. The capture went on until `until`.
@@ -415,6 +414,7 @@ impl Tracker {
                 self.client = Client::Known(if answers { 1 - from } else { from } as u8);
             }
             let (sender, receiver) = self.pair(from);
+            sender.note_syn_window(segment);
             match segment.options.window_scale {
                 // The capture cut the options, and so the scale stays unknown, as without a
                 // handshake.
@@ -441,9 +441,8 @@ impl Tracker {
         at: Instant,
         segment: &Segment,
         from: usize,
-        labels: WiresharkLabels,
+        labels: LabelSet,
     ) -> Relabelled {
-        let WiresharkLabels { labels, is_again } = labels;
         let length = segment.payload_len();
         let half = &mut self.halves[from];
         half.payload += u64::from(length);
@@ -455,7 +454,7 @@ impl Tracker {
         let rtt = self.handshake.clean_rtt().or(config.hint.rtt);
         let times = self.series_times(config, from);
         let (sender, receiver) = self.pair(from);
-        let before = sender.advance(at, segment);
+        let before = sender.advance(at, segment, receiver.window_field());
         if length == 0 {
             return Relabelled::unchanged(labels);
         }
@@ -466,7 +465,6 @@ impl Tracker {
         if let Some(next) = before.filter(|next| next.is_before(segment.seq)) {
             sender.board().open_gap(at, next, segment);
         } else if before.is_some_and(|next| segment.seq.is_before(next))
-            && !is_again
             && before != Some(segment.seq + 1)
         {
             let repetition = Repetition {
@@ -489,13 +487,10 @@ impl Tracker {
         sender.recent.counts(sent.segments);
         sender.note_in_flight(config.labels, sent.una, segment.end());
         sender.note_data_time(at);
-        // A copy that the capture or the network made is not the sender's doing.
-        if !is_again {
-            let is_retransmission = relabelled.labels.contains(Label::Retransmission);
-            let window = receiver.known_window();
-            let data = SeriesData { sent, is_retransmission, follows_gap, window };
-            sender.note_in_series(at, segment, data, times);
-        }
+        let is_retransmission = relabelled.labels.contains(Label::Retransmission);
+        let window = receiver.known_window();
+        let data = SeriesData { sent, is_retransmission, follows_gap, window };
+        sender.note_in_series(at, segment, data, times);
         relabelled
     }
 
@@ -514,8 +509,8 @@ impl Tracker {
         let window = sender.note_window(segment);
         let has_new_sack = receiver.note_sack(at, segment);
         let carries_nothing = segment.end() == segment.seq;
-        let is_duplicate = has_new_sack && receiver.una == Some(segment.ack) && carries_nothing;
-        let rtt = receiver.outstanding.acknowledge(at, segment.ack);
+        let is_duplicate = has_new_sack && receiver.una() == Some(segment.ack) && carries_nothing;
+        let rtt = receiver.age_of(at, segment.ack);
         if let Some(ack) = receiver.note_acknowledged(at, segment.ack, rtt) {
             sender.manner.acknowledges(ack.bytes, ack.segment_size, ack.late);
             receiver.note_late_ack(at, segment, ack);

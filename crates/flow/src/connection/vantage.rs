@@ -113,6 +113,9 @@ pub enum Warning {
     /// Data is acknowledged that the capture does not have: the sniffer dropped packets, or they
     /// took another path.
     CaptureDropped,
+    /// Many packets are in the capture twice: it was taken on several interfaces at once, or by a
+    /// mirror of both directions of a port. The copies are left out.
+    CapturedTwice,
     /// Only one direction was captured.
     OneSided,
     /// The handshake was not captured: windows may be too small, because their scale is missing.
@@ -130,9 +133,10 @@ pub enum Warning {
 
 impl Warning {
     /// Every warning, in the order of the type.
-    pub const ALL: [Warning; 7] = [
+    pub const ALL: [Warning; 8] = [
         Warning::OffloadSuperPackets,
         Warning::CaptureDropped,
+        Warning::CapturedTwice,
         Warning::OneSided,
         Warning::HandshakeMissing,
         Warning::WindowScaleRefused,
@@ -145,6 +149,7 @@ impl Warning {
         match self {
             Warning::OffloadSuperPackets => "offload_super_packets",
             Warning::CaptureDropped => "capture_dropped",
+            Warning::CapturedTwice => "captured_twice",
             Warning::OneSided => "one_sided",
             Warning::HandshakeMissing => "handshake_missing",
             Warning::WindowScaleRefused => "window_scale_refused",
@@ -162,6 +167,10 @@ impl Warning {
             }
             Warning::CaptureDropped => {
                 "data is acknowledged that was not captured: raise the sniffer's buffer (tcpdump -B) or cut packets (-s 128)"
+            }
+            Warning::CapturedTwice => {
+                "packets were captured twice, on several interfaces (tcpdump -i any) or by a mirror port: the copies are \
+                 left out of everything but the counts of packets and bytes on the wire"
             }
             Warning::OneSided => {
                 "only one direction was captured: round trips, windows and limits cannot be told"

@@ -20,6 +20,9 @@ pub(super) fn warnings(opener: &Half, answerer: &Half, has_cut_headers: bool) ->
     } else if both.iter().any(|(half, _)| half.count_of(Label::AckLostSegment) > 0) {
         warnings.push(Warning::CaptureDropped);
     }
+    if both.iter().any(|(half, _)| is_twice(half)) {
+        warnings.push(Warning::CapturedTwice);
+    }
     if has_cut_headers {
         warnings.push(Warning::HeadersCut);
     }
@@ -41,7 +44,15 @@ fn sends_super_packets(from: &Half, to: &Half) -> bool {
     from.payload_max > to.manner.mss().map_or(SEGMENT_MAX, u32::from)
 }
 
+/// Whether so many of its packets are copies that the capture made them: a network that doubles one
+/// packet in four is rare.
+fn is_twice(half: &Half) -> bool {
+    const LEAST: u64 = 3;
+    let copies = u64::from(half.duplicate_packets);
+    copies >= LEAST && copies * 4 >= half.packets
+}
+
 /// Whether no packet of `from` was captured although the other end acknowledged its data.
 fn is_unseen(from: &Half, to: &Half) -> bool {
-    from.packets == 0 && from.una.is_some() && to.packets > 1
+    from.packets == 0 && from.una().is_some() && to.packets > 1
 }

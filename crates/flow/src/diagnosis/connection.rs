@@ -3,7 +3,7 @@
 use super::consistent::{consistent, excludes};
 use super::subcause::{Explanation, NoAnswer, Seen, Sharing, SubCause, may_share, sharing};
 use super::{Diagnosis, KnownHosts, SeenAt, Subject};
-use crate::account::{Account, Cause, spent_on};
+use crate::account::{Account, Cause, ShapedLoss, spent_on};
 use crate::connection::{Connection, Direction};
 use crate::finding::{Finding, KnownPath};
 use crate::limit::{Candidate, Interval, Verdict};
@@ -194,6 +194,12 @@ impl DiagnosedConnection {
     /// The findings, without those about time that the account explains otherwise.
     fn own_findings(&self) -> Vec<OfDirection<Finding>> {
         let mut findings = self.by_direction(Diagnosis::findings);
+        for OfDirection { direction, what } in &mut findings {
+            let mut causes = self.sub_causes(*direction);
+            if let Some(remedy) = causes.find_map(|cause| cause.remedy_of(what.limit)) {
+                (what.remedy, what.changes) = (remedy, Vec::new());
+            }
+        }
         if let Some(account) = self.account() {
             findings.retain(|OfDirection { direction, what }| {
                 let whole =
@@ -212,9 +218,11 @@ impl DiagnosedConnection {
         let seen = Seen { connection: &self.connection, direction, verdict, sharing };
         let all = self.sampled.is_none().then(|| seen.sub_causes()).into_iter().flatten();
         let timeouts = spent_on(&self.connection.counted, Cause::Timeouts);
+        let is_by_size = seen.loses_by_size();
         all.filter(move |cause| match cause {
-            // Timers that ran for a peer that is gone are no loss.
-            SubCause::Timeouts(cause) => timeouts.saturating_mul(2) >= cause.time,
+            // Timers that ran for a peer that is gone are no loss, and those for segments that the
+            // path cannot carry are explained.
+            SubCause::Timeouts(cause) => !is_by_size && timeouts.saturating_mul(2) >= cause.time,
             cause => !verdict.is_some_and(|verdict| excludes(*cause, verdict)),
         })
     }
@@ -230,10 +238,12 @@ impl DiagnosedConnection {
     pub fn explanations(&self) -> Vec<OfDirection<Explanation>> {
         let explained = |direction| {
             let headline = self.diagnosis(direction).map(Diagnosis::headline);
-            let causes = self.sub_causes(direction).map(SubCause::explanation);
-            let advised = causes.map(move |cause| match headline {
-                Some(headline) => headline.advise_cause(cause),
-                None => cause,
+            let causes = self.sub_causes(direction);
+            let advised = causes.map(move |cause| match &headline {
+                Some(headline) if !cause.is_of_the_path() => {
+                    headline.advise_cause(cause.explanation())
+                }
+                _ => cause.explanation(),
             });
             advised.map(move |what| OfDirection { direction, what })
         };
@@ -253,7 +263,15 @@ impl DiagnosedConnection {
     pub fn account(&self) -> Option<Account> {
         let [client, server] = &self.diagnoses;
         let verdicts = [client, server].map(|one| one.as_ref().map(|one| &one.verdict));
-        self.sampled.is_none().then(|| Account::new(&self.connection.counted, verdicts))
+        let shaped = [Direction::ClientToServer, Direction::ServerToClient].map(|direction| {
+            let mut shaped = ShapedLoss::default();
+            for cause in self.sub_causes(direction) {
+                shaped.by_size |= matches!(cause, SubCause::PathMtu(one) if !one.is_missing);
+                shaped.by_window |= matches!(cause, SubCause::WindowScale(_));
+            }
+            shaped
+        });
+        self.sampled.is_none().then(|| Account::new(&self.connection.counted, verdicts, shaped))
     }
 
     /// The time that remedies give back: of its account or, of samples, of the time in which data

@@ -2,13 +2,15 @@
 //! becomes unknown here, before anybody reads it, so that no table, sentence or remedy repeats it.
 //!
 //! * One direction of a connection alone shows no limit.
+//! * A device that spoils the window scale makes the window the limit, as small as the sender takes
+//!   it for.
 //! * While the sender waits for its retransmission timer, or for an ACK that is delayed, no window,
 //!   buffer or link holds it.
 
 use super::subcause::{Seen, SubCause};
 use crate::connection::{Connection, Direction, Warning};
 use crate::limit::{Candidate, Cause, Interval, Limit, Verdict};
-use fullpipe_model::units::{Bytes, Rate};
+use fullpipe_model::units::{Bytes, Rate, Window};
 
 /// Waits that the packets show for more than this part of the time are what limited the transfer.
 const MOST: f64 = 0.5;
@@ -25,6 +27,10 @@ pub(super) fn consistent(
 ) -> Verdict {
     if connection.warnings.contains(&Warning::OneSided) {
         return undecided(verdict);
+    }
+    let seen = Seen { connection, direction, verdict: Some(&verdict), sharing: None };
+    if let Some(window) = seen.window_taken() {
+        return with_window(&verdict, window);
     }
     match refuted_by(connection, direction, &verdict) {
         None => proved(connection, direction, verdict),
@@ -75,6 +81,20 @@ fn with_waits_for_timers(verdict: &Verdict) -> Verdict {
     replaced(verdict, told)
 }
 
+/// The same transfer, held by a receive window of this size wherever nothing else but its own
+/// program would have.
+fn with_window(verdict: &Verdict, window: Bytes) -> Verdict {
+    let told = |interval: &Interval| {
+        let mut interval = interval.clone();
+        interval.evidence.window = Some(Window::new(window));
+        if !matches!(interval.limit(), Limit::Link | Limit::CongestionWindow(_)) {
+            interval.candidates = vec![Candidate { limit: Limit::ReceiveWindow, share: 1.0 }];
+        }
+        interval
+    };
+    replaced(verdict, told).with_proof()
+}
+
 /// Whether a sub-cause is counted in the packets themselves, so that a verdict has to give way to
 /// it and not the other way round.
 fn is_certain(cause: SubCause) -> bool {
@@ -94,6 +114,8 @@ pub(super) fn excludes(cause: SubCause, verdict: &Verdict) -> bool {
         SubCause::DelayedAck(one) => (one.part, &[Limit::SenderApplication, Limit::SendBuffer]),
         SubCause::ApplicationWindow(one) => (one.part, &[Limit::SenderApplication]),
         SubCause::NoAnswer(_)
+        | SubCause::PathMtu(_)
+        | SubCause::WindowScale(_)
         | SubCause::Policer(_)
         | SubCause::Sharing(_)
         | SubCause::AckPath(_) => return false,

@@ -23,8 +23,8 @@ pub use connection::{DiagnosedConnection, OfDirection, Rank, note_sharing, worst
 pub use hosts::{KnownHosts, OnLoss};
 pub(crate) use losses::Losses;
 pub use subcause::{
-    AckPath, ApplicationWindow, DelayedAck, Explanation, IdleRestart, NoAnswer, Policer, Sharing,
-    SubCause, Timeouts,
+    AckPath, ApplicationWindow, DelayedAck, Explanation, IdleRestart, NoAnswer, PathMtu, Policer,
+    ScaleSign, Sharing, SubCause, Timeouts, WindowScale,
 };
 
 use crate::connection::{Direction, Place};

@@ -271,6 +271,7 @@ fn facts(unique: Bytes, packets: u64, diagnosis: &Diagnosis, is_bulk: bool) -> D
         loss: Default::default(),
         stalls: Default::default(),
         answers: Default::default(),
+        passage: Default::default(),
         ack_path: Default::default(),
         manner: Default::default(),
     }

@@ -6,6 +6,7 @@ mod trace;
 
 mod ack_path;
 mod application_window;
+mod path;
 
 use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, SubCause, worst_first};

@@ -38,6 +38,7 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         text += &account::text(connection, &account, layout);
     }
     text += &facts(connection, layout);
+    let explanations = explained.explanations();
     for finding in explained.findings().iter() {
         let way = words(finding.direction);
         text.push('\n');
@@ -61,13 +62,16 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
             text += &paragraph::fill("  would fit as well: ", &rivals.join(", "), layout.width);
             text.push('\n');
         }
-        text += &paragraph::fill("  to change it: ", finding.what.remedy, layout.width);
-        text.push('\n');
+        // What lies behind it says that below.
+        if explanations.iter().all(|one| one.what.remedy != finding.what.remedy) {
+            text += &paragraph::fill("  to change it: ", finding.what.remedy, layout.width);
+            text.push('\n');
+        }
         for change in &finding.what.changes {
             text += &change_lines(change, layout);
         }
     }
-    for explanation in explained.explanations() {
+    for explanation in explanations {
         let way = words(explanation.direction);
         text.push('\n');
         text += &paragraph::fill(&format!("{way}: "), &explanation.what.claim, layout.width);

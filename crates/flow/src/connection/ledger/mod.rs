@@ -13,6 +13,7 @@ pub(super) use finish::CapturedSpan;
 pub use spent::Counted;
 pub(crate) use spent::{Spent, Sums};
 
+use super::handshake::SYN_AGAIN_FROM;
 use fullpipe_model::units::{Duration, Instant};
 
 /// Data that follows other data of the same end within this time, or within two round trips, is
@@ -106,9 +107,6 @@ enum LedgerPhase {
     Open,
     Closed,
 }
-
-/// No sender repeats a SYN sooner.
-const SYN_AGAIN_FROM: Duration = Duration::from_millis(50);
 
 /// The account of one connection while it is open. Many connections are open at once, so what most
 /// of them never need is in a box.

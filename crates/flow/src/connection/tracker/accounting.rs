@@ -1,9 +1,9 @@
 //! What a segment shows of where the time went, for the ledger.
 
-use super::super::Label;
 use super::super::ledger::{Closes, Lags, LedgerEvent, What};
 use super::super::relabel::Relabelled;
-use super::{Tracker, WiresharkLabels};
+use super::super::{Label, LabelSet};
+use super::Tracker;
 use crate::segment::{Flags, Segment};
 use fullpipe_model::units::{Duration, Instant};
 
@@ -17,10 +17,9 @@ impl Tracker {
         at: Instant,
         segment: &Segment,
         from: usize,
-        labels: WiresharkLabels,
+        wireshark: LabelSet,
         corrected: Relabelled,
     ) {
-        let WiresharkLabels { labels: wireshark, is_again } = labels;
         let has = |flags| segment.flags.any(flags);
         let (sender, receiver) = (&self.halves[from], &self.halves[1 - from]);
         let length = segment.payload_len();
@@ -29,8 +28,6 @@ impl Tracker {
         let what = match (has(Flags::SYN), has(Flags::ACK)) {
             (true, false) => What::Syn,
             (true, true) => What::SynAck,
-            // A copy that the capture or the network made tells nothing.
-            _ if is_again => What::Ack,
             _ if is_probe => {
                 let is_keep_alive = receiver.known_window() != Some(0);
                 if is_keep_alive { What::KeepAlive } else { What::Ack }

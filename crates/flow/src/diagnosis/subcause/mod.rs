@@ -10,22 +10,26 @@ mod application_window;
 mod delayed_ack;
 mod idle_restart;
 mod no_answer;
+mod path_mtu;
 mod policer;
 mod sharing;
 mod timeouts;
+mod window_scale;
 
 pub use ack_path::AckPath;
 pub use application_window::ApplicationWindow;
 pub use delayed_ack::DelayedAck;
 pub use idle_restart::IdleRestart;
 pub use no_answer::NoAnswer;
+pub use path_mtu::PathMtu;
 pub use policer::Policer;
 pub use sharing::Sharing;
 pub(super) use sharing::{may_share, sharing};
 pub use timeouts::Timeouts;
+pub use window_scale::{ScaleSign, WindowScale};
 
 use crate::connection::{Connection, Direction, DirectionFacts};
-use crate::limit::Verdict;
+use crate::limit::{Cause, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
 /// A wait that takes less than this share of a transfer's time is not worth reporting.
@@ -36,6 +40,10 @@ const LEAST_PART: f64 = 0.05;
 pub enum SubCause {
     /// Nobody answered.
     NoAnswer(NoAnswer),
+    /// Segments above a size never arrive.
+    PathMtu(PathMtu),
+    /// A device between the ends spoils the window scale.
+    WindowScale(WindowScale),
     /// The link is a token bucket that drops.
     Policer(Policer),
     /// Other connections of the capture use the rest of the link.
@@ -106,10 +114,23 @@ impl<'a> Seen<'a> {
         if whole > 0.0 { time.as_secs_f64() / whole } else { 0.0 }
     }
 
+    /// Whether the path loses segments above a size.
+    pub fn loses_by_size(self) -> bool {
+        PathMtu::of(self).is_some()
+    }
+
+    /// The window that the sender takes the receiver's for, where a device spoils its scale.
+    pub fn window_taken(self) -> Option<Bytes> {
+        let scale = WindowScale::of(self)?;
+        (scale.sign != ScaleSign::Dropped).then_some(scale.taken)
+    }
+
     /// The sub-causes that were seen, most important first.
     pub fn sub_causes(self) -> impl Iterator<Item = SubCause> {
         [
             NoAnswer::of(self).map(SubCause::NoAnswer),
+            PathMtu::of(self).map(SubCause::PathMtu),
+            WindowScale::of(self).map(SubCause::WindowScale),
             Policer::of(self).map(SubCause::Policer),
             self.sharing.map(SubCause::Sharing),
             Timeouts::of(self).map(SubCause::Timeouts),
@@ -125,8 +146,10 @@ impl<'a> Seen<'a> {
 
 impl SubCause {
     /// Every name, in the order of the type.
-    pub const NAMES: [&'static str; 8] = [
+    pub const NAMES: [&'static str; 10] = [
         "no_answer",
+        "path_mtu",
+        "window_scale",
         "policer",
         "sharing",
         "timeouts",
@@ -140,20 +163,42 @@ impl SubCause {
     pub const fn name(self) -> &'static str {
         Self::NAMES[match self {
             SubCause::NoAnswer(_) => 0,
-            SubCause::Policer(_) => 1,
-            SubCause::Sharing(_) => 2,
-            SubCause::Timeouts(_) => 3,
-            SubCause::IdleRestart(_) => 4,
-            SubCause::DelayedAck(_) => 5,
-            SubCause::ApplicationWindow(_) => 6,
-            SubCause::AckPath(_) => 7,
+            SubCause::PathMtu(_) => 1,
+            SubCause::WindowScale(_) => 2,
+            SubCause::Policer(_) => 3,
+            SubCause::Sharing(_) => 4,
+            SubCause::Timeouts(_) => 5,
+            SubCause::IdleRestart(_) => 6,
+            SubCause::DelayedAck(_) => 7,
+            SubCause::ApplicationWindow(_) => 8,
+            SubCause::AckPath(_) => 9,
         }]
+    }
+
+    /// Whether it is a fault of a device, which the packets show whatever limits the transfer.
+    pub(super) fn is_of_the_path(self) -> bool {
+        matches!(self, SubCause::PathMtu(_) | SubCause::WindowScale(_))
+    }
+
+    /// What changes this limit, where the sub-cause lies behind it and is nothing that the limit's
+    /// own remedy would change.
+    pub(super) fn remedy_of(self, limit: Limit) -> Option<&'static str> {
+        match (self, limit) {
+            (SubCause::PathMtu(_), Limit::CongestionWindow(Cause::Loss)) => Some(PathMtu::REMEDY),
+            (SubCause::WindowScale(_), Limit::ReceiveWindow) => Some(WindowScale::REMEDY),
+            _ => None,
+        }
     }
 
     /// The sub-cause in its serialised form.
     pub fn explanation(self) -> Explanation {
         let (count, time, rate, amount) = match self {
             SubCause::NoAnswer(one) => (Some(one.attempts), Some(one.time), None, None),
+            SubCause::PathMtu(one) => {
+                let time = Some(one.time).filter(|time| *time > Duration::ZERO);
+                (Some(one.count), time, None, Some(one.passed))
+            }
+            SubCause::WindowScale(one) => (None, None, None, Some(one.taken)),
             SubCause::Policer(one) => (None, None, Some(one.rate), Some(one.bucket)),
             SubCause::Sharing(one) => (Some(one.connections), None, Some(one.total), None),
             SubCause::Timeouts(one) => (Some(one.count), Some(one.time), None, None),
@@ -166,6 +211,8 @@ impl SubCause {
         };
         let (claim, remedy) = match self {
             SubCause::NoAnswer(one) => (one.to_string(), one.remedy()),
+            SubCause::PathMtu(one) => (one.to_string(), PathMtu::REMEDY),
+            SubCause::WindowScale(one) => (one.to_string(), WindowScale::REMEDY),
             SubCause::Policer(one) => (one.to_string(), Policer::REMEDY),
             SubCause::Sharing(one) => (one.to_string(), Sharing::REMEDY),
             SubCause::Timeouts(one) => (one.to_string(), Timeouts::REMEDY),

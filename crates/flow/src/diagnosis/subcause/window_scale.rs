@@ -1,0 +1,91 @@
+//! A device between the ends spoils the window scale (RFC 7323, section 2.2): it rewrites or
+//! removes the option, so that the sender takes the number in the window field for the window; or
+//! it does not know of the scale itself, and drops what lies beyond that number.
+
+use super::Seen;
+use fullpipe_model::units::{Bytes, Window};
+
+/// Data stops at the number in the window field so often, and never passes it.
+const STOPS_LEAST: u32 = 8;
+/// Data beyond it was sent and had to be sent again so often, and never arrived at once.
+const DROPPED_LEAST: u64 = 8;
+
+/// A window scale that does not reach the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowScale {
+    /// The window that the sender, or the device, takes it for.
+    pub taken: Bytes,
+    /// The window that the receiver means.
+    pub meant: Bytes,
+    /// What the capture shows.
+    pub sign: ScaleSign,
+}
+
+/// What shows that a window scale does not reach the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScaleSign {
+    /// The receiver's first window is that of its SYN, divided by a scale that its SYN does not
+    /// have here.
+    Rewritten,
+    /// The sender stops at the number in the window field.
+    Unknown,
+    /// What the sender sent beyond that number never arrived.
+    Dropped,
+}
+
+impl WindowScale {
+    /// What would change it.
+    pub(super) const REMEDY: &'static str = "find the device between the ends that changes or does not know the window \
+        scale (a firewall, a load balancer, a NAT that inspects TCP), and let it pass the option as it is; no buffer of \
+        either host changes this. Until then, net.ipv4.tcp_window_scaling=0 at one end makes both agree on windows of \
+        64 KiB";
+
+    pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
+        seen.verdict?;
+        let (passage, receiver) = (seen.facts().passage, seen.receiver_facts());
+        let window = receiver.window;
+        let agreed = window.scale?;
+        let bytes = |window: Option<Window>| window.map(|window| window.bytes());
+        let largest = bytes(window.max)?;
+        if let Some(real) = window.scale_inferred.filter(|real| *real > agreed) {
+            let meant = Bytes::new(largest.get().saturating_mul(1 << (real - agreed)));
+            return Some(WindowScale { taken: largest, meant, sign: ScaleSign::Rewritten });
+        }
+        let taken = Bytes::new(largest.get() >> agreed);
+        let stops = passage.at_field >= STOPS_LEAST && passage.beyond_field == 0;
+        let lost = seen.facts().loss.lost_segments;
+        let is_dropped = u64::from(passage.beyond_field) >= DROPPED_LEAST
+            && !passage.passed_field
+            && lost >= DROPPED_LEAST
+            && u64::from(receiver.manner.advancing_acks) >= DROPPED_LEAST;
+        let sign = match (stops, is_dropped) {
+            (true, _) => ScaleSign::Unknown,
+            (_, true) => ScaleSign::Dropped,
+            _ => return None,
+        };
+        Some(WindowScale { taken, meant: largest, sign })
+    }
+}
+
+impl std::fmt::Display for WindowScale {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let WindowScale { taken, meant, sign } = self;
+        match sign {
+            ScaleSign::Rewritten => write!(
+                f,
+                "rewritten window scale: the receiver means windows of {meant}, as its SYN said, and a device between the \
+                 ends makes {taken} of them"
+            ),
+            ScaleSign::Unknown => write!(
+                f,
+                "rewritten window scale: the sender stops at {taken}, the number in the window field, where the receiver \
+                 means {meant}: a device between the ends changed the scale"
+            ),
+            ScaleSign::Dropped => write!(
+                f,
+                "window scale not known to a device between the ends: nothing arrived that was sent beyond {taken}, the \
+                 number in the window field, where the receiver means {meant}"
+            ),
+        }
+    }
+}
