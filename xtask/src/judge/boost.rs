@@ -20,7 +20,8 @@ const SEED: u64 = 20_261_123;
 pub struct Lessons {
     pub bins: Bins,
     pub typical: Vec<f32>,
-    pub classes: Vec<usize>,
+    /// Which classes are right answers.
+    pub classes: Vec<[bool; CLASSES]>,
     pub weights: Vec<f64>,
     pub runs: Vec<String>,
 }
@@ -51,12 +52,12 @@ impl Boosted {
                 for at in &seen {
                     let at = *at as usize;
                     let part = likely[at][class];
-                    let is_it = if lessons.classes[at] == class { 1.0 } else { 0.0 };
+                    let wanted = wanted(&likely[at], &lessons.classes[at], class);
                     let weight = lessons.weights[at];
                     // One class's score counts against all others' together (Friedman 2001).
                     let curvature = part * (1.0 - part) * CLASSES as f64 / (CLASSES - 1) as f64;
                     pulls[at] = Pull {
-                        gradient: weight * (part - is_it),
+                        gradient: weight * (part - wanted),
                         curvature: weight * curvature.max(1e-6),
                     };
                 }
@@ -93,11 +94,28 @@ impl Boosted {
     }
 }
 
+/// The probability that a class should have: of the right answers, each as much as it has of them
+/// now, so that any of them is right, and they sum to 1.
+fn wanted(likely: &[f64; CLASSES], right: &[bool; CLASSES], class: usize) -> f64 {
+    if !right[class] {
+        return 0.0;
+    }
+    let of_right = likely.iter().zip(right).filter(|(_, is_right)| **is_right);
+    let all: f64 = of_right.map(|(part, _)| part).sum();
+    if all > 0.0 { likely[class] / all } else { 0.0 }
+}
+
 /// Each class's score before the first round: the logarithm of how often it occurs.
 fn start(lessons: &Lessons, all: &[u32]) -> [f64; CLASSES] {
     let mut sums = [1e-3; CLASSES];
     for at in all {
-        sums[lessons.classes[*at as usize]] += lessons.weights[*at as usize];
+        let at = *at as usize;
+        let count = lessons.classes[at].iter().filter(|is_right| **is_right).count();
+        for (sum, is_right) in sums.iter_mut().zip(lessons.classes[at]) {
+            if is_right {
+                *sum += lessons.weights[at] / count as f64;
+            }
+        }
     }
     let whole: f64 = sums.iter().sum();
     sums.map(|sum| (sum / whole).ln())

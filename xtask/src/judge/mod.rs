@@ -9,7 +9,7 @@ mod bins;
 mod boost;
 mod grow;
 
-use crate::truth::{Lesson, Truth};
+use crate::truth::{Lesson, LessonSet, Truth};
 use anyhow::Context;
 use boost::{Boosted, Lessons};
 use fullpipe_flow::limit::{CLASSES, LEAF, LIMITS, NODE, POLICER, Source};
@@ -25,6 +25,12 @@ pub struct Judge {
     /// How many of each set's scenarios.
     #[arg(long, default_value_t = 200)]
     count: u32,
+    /// Sets of worlds.
+    #[arg(long, value_delimiter = ',', default_value = "31,32")]
+    worlds: Vec<u64>,
+    /// How many of each set's worlds.
+    #[arg(long, default_value_t = 500)]
+    count_worlds: u32,
     /// Folder in which `cargo xtask truth` kept their runs.
     #[arg(long, value_name = "DIR", default_value_os_t = crate::build::truth_runs())]
     runs: PathBuf,
@@ -65,7 +71,11 @@ impl Judge {
         }
         let mut lessons = Vec::new();
         for seed in &self.seeds {
-            lessons.extend(Truth::lessons(*seed, self.count, &self.runs)?);
+            lessons.extend(Truth::lessons(LessonSet::Drawn(*seed), self.count, &self.runs)?);
+        }
+        for seed in &self.worlds {
+            let set = LessonSet::Worlds(*seed);
+            lessons.extend(Truth::lessons(set, self.count_worlds, &self.runs)?);
         }
         let is_asked = |name: &str| self.tables.iter().any(|asked| asked == name);
         for (name, source) in TABLES.into_iter().filter(|(name, _)| is_asked(name)) {
@@ -101,7 +111,7 @@ fn prepare(lessons: &[&Lesson]) -> anyhow::Result<Lessons> {
     Ok(Lessons {
         typical: (0..width).map(|at| middle(traits.iter().map(|of| of[at]).collect())).collect(),
         bins: bins::Bins::new(&traits),
-        classes: lessons.iter().map(|one| class(one.cause)).collect(),
+        classes: lessons.iter().map(|one| classes(&one.causes)).collect(),
         weights: lessons.iter().copied().map(weight).collect(),
         runs: lessons.iter().map(|one| one.run.clone()).collect(),
     })
@@ -123,7 +133,9 @@ fn right(lessons: &Lessons) -> f64 {
                 _ => likely[limit],
             };
             let most = (0..POLICER).max_by(|a, b| limit(*a).total_cmp(&limit(*b)));
-            right += u32::from(most == Some(lessons.classes[at].min(LINK)));
+            let of = lessons.classes[at];
+            let is_right = |most: usize| of[most] || (most == LINK && of[POLICER]);
+            right += u32::from(most.is_some_and(is_right));
             all += 1;
         }
     }
@@ -132,6 +144,15 @@ fn right(lessons: &Lessons) -> f64 {
 
 /// The class of the link, to which a policer belongs.
 const LINK: usize = POLICER - 1;
+
+/// Which classes are right answers.
+fn classes(causes: &[Cause]) -> [bool; CLASSES] {
+    let mut classes = [false; CLASSES];
+    for cause in causes {
+        classes[class(*cause)] = true;
+    }
+    classes
+}
 
 /// The class of a cause.
 fn class(cause: Cause) -> usize {

@@ -118,8 +118,8 @@ pub struct Answer {
     pub time: f64,
     /// The traits that the judge weighed.
     pub traits: Vec<f32>,
-    /// The traits of each part of a long transfer that one cause holds, with that cause.
-    pub parts: Vec<(Cause, Vec<f32>)>,
+    /// The traits of each part of a long transfer that one cause holds, with the right answers.
+    pub parts: Vec<(Vec<Cause>, Vec<f32>)>,
 }
 
 impl Answer {
@@ -290,7 +290,7 @@ fn parts(
     sequence: Option<&Sequence>,
     verdict: &Verdict,
     has_own_clock: bool,
-) -> Vec<(Cause, Vec<f32>)> {
+) -> Vec<(Vec<Cause>, Vec<f32>)> {
     const START: Limit = Limit::CongestionWindow(model::limit::Cause::SlowStart);
     let at = sequence.map(|sequence| sequence.at(verdict, has_own_clock));
     let then = if run.cause == Cause::Link { run.also } else { Some(run.cause) };
@@ -305,9 +305,9 @@ fn parts(
             (Some(at), _, Some(last)) if last.start + last.length <= at => Cause::Link,
             (Some(at), Some(first), _) if first.start >= at => then?,
             (Some(_), ..) => return None,
-            _ => run.cause,
+            _ => return Some((run.causes.clone(), traits.values().to_vec())),
         };
-        Some((cause, traits.values().to_vec()))
+        Some((vec![cause], traits.values().to_vec()))
     };
     verdict.part_traits.iter().filter_map(lesson).collect()
 }

@@ -109,13 +109,22 @@ fn cause(text: &str) -> Result<Cause, String> {
 #[derive(Debug)]
 pub struct Lesson {
     pub run: String,
-    pub cause: Cause,
+    /// The right answers.
+    pub causes: Vec<Cause>,
     /// What kind of evidence it rests on.
     pub source: Source,
     /// Whether it is a part of a long transfer.
     pub is_part: bool,
     /// The traits that the judge weighed, of the whole transfer or of a part.
     pub traits: Vec<f32>,
+}
+
+/// A set of runs to learn from, by its seed.
+#[derive(Debug, Clone, Copy)]
+pub enum LessonSet {
+    /// Scenarios that were drawn for a cause.
+    Drawn(u64),
+    Worlds(u64),
 }
 
 /// The number of answers that every run has: from both captures, plain and merged, and from
@@ -130,14 +139,20 @@ impl Truth {
     /// Seeds from here on are run for published figures only.
     pub const HELD_OUT: u64 = 9000;
 
-    /// Reads lessons from the runs of a set in the folder `runs`.
+    /// Reads lessons from the runs of a set of scenarios, or of worlds, in the folder `runs`.
     ///
     /// # Errors
     /// If a run cannot be read.
-    pub fn lessons(seed: u64, count: u32, runs: &Path) -> anyhow::Result<Vec<Lesson>> {
-        let truth = Truth { seed, count, runs: runs.into(), no_run: true, ..Truth::default() };
+    pub fn lessons(set: LessonSet, count: u32, runs: &Path) -> anyhow::Result<Vec<Lesson>> {
+        let (seed, worlds) = match set {
+            LessonSet::Drawn(seed) => (seed, false),
+            LessonSet::Worlds(seed) => (seed, true),
+        };
+        let runs = runs.into();
+        let truth = Truth { seed, worlds, count, runs, no_run: true, ..Truth::default() };
+        let found = if worlds { worlds::all(&truth)? } else { runs::all(&truth)? };
         let mut lessons = Vec::new();
-        for run in runs::all(&truth)?.done {
+        for run in found.done {
             let answers = judge::answers(&run, Purpose::Lessons)?.into_iter();
             let teaches =
                 |answer: &judge::Answer| answer.vantage.teaches() && !answer.traits.is_empty();
@@ -145,16 +160,16 @@ impl Truth {
                 let source = answer.source();
                 let lesson = |is_part| {
                     let run = &run.name;
-                    move |(cause, traits)| Lesson {
+                    move |(causes, traits)| Lesson {
                         run: run.clone(),
-                        cause,
+                        causes,
                         source,
                         is_part,
                         traits,
                     }
                 };
                 let is_followed = answer.vantage.is_followed();
-                lessons.push(lesson(is_followed)((run.cause, answer.traits)));
+                lessons.push(lesson(is_followed)((run.causes.clone(), answer.traits)));
                 if is_followed {
                     continue;
                 }

@@ -16,7 +16,8 @@ pub struct Run {
     pub cause: Cause,
     /// In a sequence, the cause that limits for the smaller part of the time.
     pub also: Option<Cause>,
-    /// The limits that a verdict may name first.
+    /// What a verdict may name first: causes, and their limits.
+    pub causes: Vec<Cause>,
     pub right: Vec<Limit>,
     pub scenario: Scenario,
     /// The folder of its captures, samples and row.
@@ -260,8 +261,9 @@ pub fn read(one: Wanted, place: &Path) -> anyhow::Result<Run> {
     let rows = File::parse(&one.text).and_then(|file| file.scenarios(&one.name));
     let scenario = rows.ok().and_then(|rows| rows.into_iter().next());
     let scenario = scenario.with_context(|| format!("{} has no scenario", one.name))?;
-    let right = vec![right(one.cause)];
-    Ok(Run { name: one.name, cause: one.cause, also: one.also, right, scenario, folder, row })
+    let (causes, right) = (vec![one.cause], vec![right(one.cause)]);
+    let Wanted { name, cause, also, .. } = one;
+    Ok(Run { name, cause, also, causes, right, scenario, folder, row })
 }
 
 /// Whether the row's plain numbers are compatible with the intended cause as the limit.

@@ -3,7 +3,6 @@
 
 use super::Truth;
 use super::runs::{Found, PAYLOAD, Run, Wanted, is_of, place, read, right, run_missing};
-use fullpipe_flow::limit::Limit;
 use fullpipe_model::scenario::{Cause, World, world};
 use std::path::Path;
 
@@ -29,11 +28,13 @@ pub fn all(options: &Truth) -> anyhow::Result<Found> {
         let Some((mut run, lifted)) = runs.and_then(split) else { continue };
         let gains: Vec<(Cause, f64)> =
             lifted.iter().map(|other| (other.cause, gain(&run, other))).collect();
-        let Some((cause, limits)) = answers(&gains, is_busy(&run)) else {
+        let Some((cause, causes)) = answers(&gains, is_busy(&run)) else {
             found.unbound.push(run.name);
             continue;
         };
-        (run.cause, run.right) = (cause, limits);
+        run.right = causes.iter().copied().map(right).collect();
+        run.right.dedup();
+        (run.cause, run.causes) = (cause, causes);
         found.done.push(run);
     }
     Ok(found)
@@ -101,18 +102,16 @@ fn is_busy(run: &Run) -> bool {
     waited_for(run) >= BUSY * PAYLOAD * number(run, "rate_nominal_bps")
 }
 
-/// The cause whose removal gives most, and every limit that is a right answer: what gives a tenth,
+/// The cause whose removal gives most, and every cause that is a right answer: what gives a tenth,
 /// and half of the best gain. Where nothing does, a busy link is the answer.
-fn answers(gains: &[(Cause, f64)], is_busy: bool) -> Option<(Cause, Vec<Limit>)> {
+fn answers(gains: &[(Cause, f64)], is_busy: bool) -> Option<(Cause, Vec<Cause>)> {
     let (cause, best) = gains.iter().copied().max_by(|one, other| one.1.total_cmp(&other.1))?;
     if best < GAIN_MIN {
-        return is_busy.then(|| (Cause::Link, vec![right(Cause::Link)]));
+        return is_busy.then(|| (Cause::Link, vec![Cause::Link]));
     }
     let enough = (OF_THE_BEST * best).max(GAIN_MIN);
-    let mut limits: Vec<Limit> =
-        gains.iter().filter(|(_, gain)| *gain >= enough).map(|(cause, _)| right(*cause)).collect();
-    limits.dedup();
-    Some((cause, limits))
+    let give = gains.iter().filter(|(_, gain)| *gain >= enough);
+    Some((cause, give.map(|(cause, _)| *cause).collect()))
 }
 
 #[cfg(test)]
@@ -122,11 +121,11 @@ mod tests {
     #[test]
     fn what_gives_half_of_the_best_is_right_and_a_busy_link_where_nothing_gives() {
         let gains = [(Cause::Link, 0.2), (Cause::SendBuffer, 0.5), (Cause::ReceiveWindow, 0.3)];
-        let (cause, limits) = answers(&gains, false).unwrap();
+        let (cause, causes) = answers(&gains, false).unwrap();
         assert_eq!(cause, Cause::SendBuffer);
-        assert_eq!(limits, [Limit::SendBuffer, Limit::ReceiveWindow]);
+        assert_eq!(causes, [Cause::SendBuffer, Cause::ReceiveWindow]);
         let nothing = [(Cause::Link, 0.05), (Cause::SendBuffer, 0.0)];
         assert_eq!(answers(&nothing, false), None);
-        assert_eq!(answers(&nothing, true), Some((Cause::Link, vec![Limit::Link])));
+        assert_eq!(answers(&nothing, true), Some((Cause::Link, vec![Cause::Link])));
     }
 }
