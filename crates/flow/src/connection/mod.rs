@@ -280,7 +280,8 @@ pub struct WindowFacts {
     pub scale: Option<u8>,
     /// Shift count inferred from data and ACKs where the handshake was not captured, or the shift
     /// that the end means where a device changed its SYN on the way. The windows here are not
-    /// scaled by it; those of the verdict are, but for a changed one, which the sender does not know.
+    /// scaled by it; those of the verdict are, but for a changed one, which the sender does not
+    /// know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_inferred: Option<u8>,
     /// Minimum.
