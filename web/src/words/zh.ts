@@ -392,6 +392,18 @@ function claimAndRemedy(of: SubCause): { claim: string; remedy: string } {
         remedy:
           "检查服务器是否在运行、地址是否正确、防火墙是否丢弃了 SYN；并在另一端抓包，看它是否到达。",
       };
+    case "path_mtu":
+      return {
+        claim: `路径 MTU 黑洞：不超过 ${amount} 的报文段能到达，更大的 ${times} 个报文段从未到达。`,
+        remedy:
+          "放行告知可用大小的 ICMP（“需要分片”，IPv6 为“包过大”）；或把主机接口的 MTU 降到隧道的 MTU，或在隧道入口钳制 MSS（nft：tcp option maxseg size set rt mtu）；发送方的 net.ipv4.tcp_mtu_probing=1 可自行探测。",
+      };
+    case "window_scale":
+      return {
+        claim: `窗口缩放因子被中间设备破坏：接收方的窗口被当作 ${amount}，而实际要大得多。`,
+        remedy:
+          "找出两端之间改写或不认识窗口缩放选项的设备（防火墙、负载均衡、检查 TCP 的 NAT），让该选项原样通过；调整任何一端的缓冲区都无效。在此之前，可在一端设置 net.ipv4.tcp_window_scaling=0，使两端都使用 64 KiB 的窗口。",
+      };
     case "policer":
       return {
         claim: `限速器：路径不排队就丢包；此前通过的突发至少为 ${amount}，此后传输 ${at}。`,
