@@ -100,9 +100,9 @@ fn wanted(likely: &[f64; CLASSES], right: &[bool; CLASSES], class: usize) -> f64
     if !right[class] {
         return 0.0;
     }
-    let of_right = likely.iter().zip(right).filter(|(_, is_right)| **is_right);
-    let all: f64 = of_right.map(|(part, _)| part).sum();
-    if all > 0.0 { likely[class] / all } else { 0.0 }
+    let of_right = || likely.iter().zip(right).filter(|(_, is_right)| **is_right);
+    let all: f64 = of_right().map(|(part, _)| part).sum();
+    if all > 0.0 { likely[class] / all } else { 1.0 / of_right().count() as f64 }
 }
 
 /// Each class's score before the first round: the logarithm of how often it occurs.
@@ -132,4 +132,29 @@ fn choose(width: usize, dice: &mut Pcg64Mcg) -> Vec<usize> {
     traits.truncate(count);
     traits.sort_unstable();
     traits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_right_answers_should_have_sums_to_one_and_of_a_single_one_is_all() {
+        let likely = [0.1, 0.3, 0.0, 0.2, 0.4, 0.0, 0.0, 0.0];
+        let parts = |right: [bool; CLASSES]| -> Vec<f64> {
+            (0..CLASSES).map(|class| wanted(&likely, &right, class)).collect()
+        };
+        let of = |classes: &[usize]| -> [bool; CLASSES] {
+            std::array::from_fn(|class| classes.contains(&class))
+        };
+        let two = parts(of(&[0, 1]));
+        assert!((two[0] - 0.25).abs() < 1e-12 && (two[1] - 0.75).abs() < 1e-12, "{two:?}");
+        assert!(two[2..].iter().all(|part| *part == 0.0));
+        for class in 0..CLASSES {
+            // Also of a class that has nothing yet.
+            assert!((parts(of(&[class]))[class] - 1.0).abs() < 1e-12);
+        }
+        let unlikely = parts(of(&[5, 6]));
+        assert!((unlikely.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{unlikely:?}");
+    }
 }

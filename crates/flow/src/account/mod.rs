@@ -24,20 +24,13 @@ pub(crate) fn spent_on(counted: &Counted, cause: Cause) -> Duration {
     times.fold(Duration::ZERO, Duration::saturating_add)
 }
 
-/// What the path does to one direction's data.
+/// What a device on the path does to one direction's data.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ShapedLoss {
-    /// It loses segments above a size.
-    pub by_size: bool,
-    /// It makes the receive window smaller than it is.
-    pub by_window: bool,
-}
-
-/// A direction of data, and whether its receive window is the path's doing.
-#[derive(Clone, Copy)]
-struct Way {
-    direction: Direction,
-    by_window: bool,
+pub(crate) struct PathFaults {
+    /// Segments above a size are lost.
+    pub loses_by_size: bool,
+    /// The sender takes the receive window for smaller than it is.
+    pub shrinks_window: bool,
 }
 
 /// Where all the time of a connection went.
@@ -66,19 +59,19 @@ pub struct Account {
 
 impl Account {
     /// Divides the time. `verdicts` are what held the client's data, then the server's, and
-    /// `shaped` what the path does to them.
+    /// `faults` what the path does to them.
     pub(crate) fn new(
         counted: &Counted,
         verdicts: [Option<&Verdict>; 2],
-        shaped: [ShapedLoss; 2],
+        faults: [PathFaults; 2],
     ) -> Self {
-        let by_size = shaped.iter().any(|shaped| shaped.by_size);
+        let loses_by_size = faults.iter().any(|faults| faults.loses_by_size);
         let mut parts = AccountParts::default();
         for (what, time) in counted.sums.iter() {
             match Cause::of(what) {
                 Ok((owner, cause)) => {
                     let (owner, cause) =
-                        if by_size { cause.by_size(owner) } else { (owner, cause) };
+                        if loses_by_size { cause.by_size(owner) } else { (owner, cause) };
                     // One round trip of questions has to be paid, to the server.
                     let to_client = what == Spent::Turn(0);
                     let lost = cause.lost(time, (!to_client).then_some(counted.turns));
@@ -89,8 +82,7 @@ impl Account {
                         Direction::ClientToServer => 0,
                         Direction::ServerToClient => 1,
                     };
-                    let by_window = shaped[end].by_window;
-                    transfer(&mut parts, Way { direction, by_window }, time, verdicts[end]);
+                    transfer(&mut parts, direction, time, verdicts[end], faults[end]);
                 }
             }
         }
@@ -153,8 +145,13 @@ impl Account {
 /// longer time: what the application waited between its messages is in it, and is accounted for
 /// elsewhere. So each other limit has the time that the verdict gives it, and the application what
 /// is left.
-fn transfer(parts: &mut AccountParts, way: Way, time: Duration, verdict: Option<&Verdict>) {
-    let Way { direction, by_window } = way;
+fn transfer(
+    parts: &mut AccountParts,
+    direction: Direction,
+    time: Duration,
+    verdict: Option<&Verdict>,
+    faults: PathFaults,
+) {
     let shares = verdict.map_or(&[][..], |verdict| &verdict.shares);
     let is_application = |one: &&Candidate| one.limit == Limit::SenderApplication;
     let others = shares.iter().filter(|one| !is_application(one));
@@ -176,13 +173,17 @@ fn transfer(parts: &mut AccountParts, way: Way, time: Duration, verdict: Option<
     }
     for (limit, time) in of_limits.into_iter().filter(|(_, time)| *time > Duration::ZERO) {
         let (owner, cause) = of_limit(limit, direction);
-        let owner = if by_window && limit == Limit::ReceiveWindow { Owner::Path } else { owner };
+        let owner = if faults.shrinks_window && limit == Limit::ReceiveWindow {
+            Owner::Path
+        } else {
+            owner
+        };
         let lost = cause.lost(time, None);
         parts.add(AccountPart { owner, cause, direction: Some(direction), time, lost });
     }
 }
 
-/// AccountParts, each of another kind.
+/// Parts, each of another kind.
 #[derive(Debug, Default)]
 struct AccountParts(Vec<AccountPart>);
 

@@ -1,6 +1,8 @@
 //! The last packets of a direction, to recognise duplicates.
 
+use super::scoreboard::TICKS;
 use crate::segment::Segment;
+use fullpipe_model::units::Duration;
 
 /// How many packets are remembered. A duplicate made by the capture comes right behind the first
 /// packet. One made by the network comes after the packets that jitter lets pass.
@@ -23,20 +25,29 @@ pub(super) struct Recent {
 const MISSED: u16 = 64;
 
 impl Recent {
-    /// Notes a packet. Returns whether it repeats one of the last packets. A packet without an IP
-    /// identification never does.
-    pub fn is_repeated(&mut self, segment: &Segment) -> bool {
-        let Some(ip_id) = segment.ip_id.filter(|id| *id != 0) else { return false };
-        self.expected = self.id.map(|id| id.wrapping_add(self.segments.max(1)));
-        self.id = Some(ip_id);
-        self.segments = 1;
+    /// Notes a packet. Returns whether it repeats one of the last packets. `rtt` is the path's
+    /// round trip. Without an IP identification, data is a copy where it has the timestamp of the
+    /// first, and the path is so long that nothing can be sent again within one tick; what has no
+    /// data never is, because an ACK may be repeated at once.
+    pub fn is_repeated(&mut self, segment: &Segment, rtt: Option<Duration>) -> bool {
+        let ip_id = segment.ip_id.filter(|id| *id != 0);
+        if let Some(ip_id) = ip_id {
+            self.expected = self.id.map(|id| id.wrapping_add(self.segments.max(1)));
+            self.id = Some(ip_id);
+            self.segments = 1;
+        } else if segment.end() == segment.seq
+            || segment.options.timestamps.is_none()
+            || rtt.is_none_or(|rtt| rtt <= TICKS)
+        {
+            return false;
+        }
         let stamp = segment.options.timestamps.map_or(0, |(value, _)| value);
         let word = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         let mixed = word(segment.seq.0, segment.end().0)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(29)
             ^ word(segment.ack.0, stamp).wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(17);
-        let seen = (mixed ^ u64::from(ip_id)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        let seen = (mixed ^ u64::from(ip_id.unwrap_or(0))).wrapping_mul(0xff51_afd7_ed55_8ccd);
         let repeated = self.packets.contains(&seen);
         self.packets[usize::from(self.next)] = seen;
         self.next = (self.next + 1) % REMEMBERED as u8;
@@ -89,7 +100,7 @@ mod tests {
         let mut recent = Recent::default();
         let sees = |recent: &mut Recent, id, segments| {
             let segment = bare(id);
-            recent.is_repeated(&segment);
+            recent.is_repeated(&segment, None);
             recent.counts(segments);
             recent.misses(&segment)
         };
@@ -98,5 +109,26 @@ mod tests {
         assert!(!sees(&mut recent, 111, 1));
         assert!(sees(&mut recent, 113, 1), "112 did not pass");
         assert!(!sees(&mut recent, 9000, 1), "another way of counting");
+    }
+
+    #[test]
+    fn data_without_an_identification_is_a_copy_within_a_tick_of_a_long_path() {
+        let data = |stamp| {
+            let timestamps = Some((stamp, 7));
+            let options = Options { timestamps, ..Options::default() };
+            Segment { ip_id: None, options, ..bare(1) }
+        };
+        let repeats = |rtt, first: Segment, second: Segment| {
+            let mut recent = Recent::default();
+            assert!(!recent.is_repeated(&first, rtt));
+            recent.is_repeated(&second, rtt)
+        };
+        let far = Some(Duration::from_millis(20));
+        assert!(repeats(far, data(5), data(5)));
+        assert!(!repeats(far, data(5), data(6)), "sent again");
+        assert!(!repeats(Some(Duration::from_millis(1)), data(5), data(5)), "soon, and near");
+        assert!(!repeats(None, data(5), data(5)), "nobody knows how far");
+        let ack = |stamp| Segment { payload: Bytes::ZERO, ..data(stamp) };
+        assert!(!repeats(far, ack(5), ack(5)), "an ACK may be repeated at once");
     }
 }

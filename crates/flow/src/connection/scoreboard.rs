@@ -23,7 +23,7 @@ use fullpipe_model::units::{Bytes, Duration, Instant};
 const MAX_GAPS: usize = 256;
 /// One tick of a timestamp clock. Equal timestamps are evidence of order only where the round trip
 /// is longer than this.
-const TICKS: Duration = Duration::from_millis(3);
+pub(super) const TICKS: Duration = Duration::from_millis(3);
 
 /// Why a segment did not advance the sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

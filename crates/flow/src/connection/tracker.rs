@@ -257,7 +257,7 @@ impl Tracker {
             let seen = Seen { labels: none, wireshark: none, difference: None, by_client };
             return (seen, None);
         }
-        let is_again = self.halves[from].recent.is_repeated(segment);
+        let is_again = self.halves[from].recent.is_repeated(segment, self.handshake.clean_rtt());
         // A second SYN-ACK with another number: the server forgot the first, or this is not the
         // server.
         let answers = segment.flags.any(Flags::SYN) && segment.flags.any(Flags::ACK);

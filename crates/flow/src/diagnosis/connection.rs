@@ -3,7 +3,7 @@
 use super::consistent::{consistent, excludes};
 use super::subcause::{Explanation, NoAnswer, Seen, Sharing, SubCause, may_share, sharing};
 use super::{Diagnosis, KnownHosts, SeenAt, Subject};
-use crate::account::{Account, Cause, ShapedLoss, spent_on};
+use crate::account::{Account, Cause, spent_on};
 use crate::connection::{Connection, Direction};
 use crate::finding::{Finding, KnownPath};
 use crate::limit::{Candidate, Interval, Verdict};
@@ -218,7 +218,7 @@ impl DiagnosedConnection {
         let seen = Seen { connection: &self.connection, direction, verdict, sharing };
         let all = self.sampled.is_none().then(|| seen.sub_causes()).into_iter().flatten();
         let timeouts = spent_on(&self.connection.counted, Cause::Timeouts);
-        let is_by_size = seen.loses_by_size();
+        let is_by_size = seen.path_faults().loses_by_size;
         all.filter(move |cause| match cause {
             // Timers that ran for a peer that is gone are no loss, and those for segments that the
             // path cannot carry are explained.
@@ -263,15 +263,11 @@ impl DiagnosedConnection {
     pub fn account(&self) -> Option<Account> {
         let [client, server] = &self.diagnoses;
         let verdicts = [client, server].map(|one| one.as_ref().map(|one| &one.verdict));
-        let shaped = [Direction::ClientToServer, Direction::ServerToClient].map(|direction| {
-            let mut shaped = ShapedLoss::default();
-            for cause in self.sub_causes(direction) {
-                shaped.by_size |= matches!(cause, SubCause::PathMtu(one) if !one.is_missing);
-                shaped.by_window |= matches!(cause, SubCause::WindowScale(_));
-            }
-            shaped
+        let faults = [Direction::ClientToServer, Direction::ServerToClient].map(|direction| {
+            let verdict = self.diagnosis(direction).map(|diagnosis| &diagnosis.verdict);
+            Seen { connection: &self.connection, direction, verdict, sharing: None }.path_faults()
         });
-        self.sampled.is_none().then(|| Account::new(&self.connection.counted, verdicts, shaped))
+        self.sampled.is_none().then(|| Account::new(&self.connection.counted, verdicts, faults))
     }
 
     /// The time that remedies give back: of its account or, of samples, of the time in which data

@@ -169,7 +169,7 @@ fn a_syn_whose_scale_was_changed_on_the_way() {
 fn a_sender_that_stops_at_the_number_in_the_window_field() {
     let text = stop_and_go(AT_SERVER, 502, 502);
     let found = scale(&text).expect("found");
-    assert_eq!((found.sign, found.taken), (ScaleSign::Unknown, Bytes::new(502)));
+    assert_eq!((found.sign, found.taken), (ScaleSign::StopsAtField, Bytes::new(502)));
     assert_eq!(analysed(&text).bulk().unwrap().limited_by().limit, Limit::ReceiveWindow);
     assert_eq!(scale(&stop_and_go(AT_SERVER, 502, 500)), None, "another bound, just below");
     assert_eq!(scale(&stop_and_go(AT_SERVER, 502, 5000)), None, "it uses the scale");

@@ -28,6 +28,7 @@ pub(super) use sharing::{may_share, sharing};
 pub use timeouts::Timeouts;
 pub use window_scale::{ScaleSign, WindowScale};
 
+use crate::account::PathFaults;
 use crate::connection::{Connection, Direction, DirectionFacts};
 use crate::limit::{Cause, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Rate};
@@ -114,9 +115,12 @@ impl<'a> Seen<'a> {
         if whole > 0.0 { time.as_secs_f64() / whole } else { 0.0 }
     }
 
-    /// Whether the path loses segments above a size.
-    pub fn loses_by_size(self) -> bool {
-        PathMtu::of(self).is_some()
+    /// What a device on the path does to the data, where what was sent shows it.
+    pub fn path_faults(self) -> PathFaults {
+        PathFaults {
+            loses_by_size: PathMtu::of(self).is_some_and(|one| !one.is_missing),
+            shrinks_window: self.window_taken().is_some(),
+        }
     }
 
     /// The window that the sender takes the receiver's for, where a device spoils its scale.

@@ -28,7 +28,7 @@ pub enum ScaleSign {
     /// have here.
     Rewritten,
     /// The sender stops at the number in the window field.
-    Unknown,
+    StopsAtField,
     /// What the sender sent beyond that number never arrived.
     Dropped,
 }
@@ -59,7 +59,7 @@ impl WindowScale {
             && lost >= DROPPED_LEAST
             && u64::from(receiver.manner.advancing_acks) >= DROPPED_LEAST;
         let sign = match (stops, is_dropped) {
-            (true, _) => ScaleSign::Unknown,
+            (true, _) => ScaleSign::StopsAtField,
             (_, true) => ScaleSign::Dropped,
             _ => return None,
         };
@@ -76,7 +76,7 @@ impl std::fmt::Display for WindowScale {
                 "rewritten window scale: the receiver means windows of {meant}, as its SYN said, and a device between the \
                  ends makes {taken} of them"
             ),
-            ScaleSign::Unknown => write!(
+            ScaleSign::StopsAtField => write!(
                 f,
                 "rewritten window scale: the sender stops at {taken}, the number in the window field, where the receiver \
                  means {meant}: a device between the ends changed the scale"
