@@ -1,17 +1,19 @@
 //! The last packets of a direction, to recognise duplicates.
 
 use super::scoreboard::TICKS;
-use crate::segment::Segment;
+use crate::segment::{Flags, Segment};
 use fullpipe_model::units::Duration;
 
 /// How many packets are remembered. A duplicate made by the capture comes right behind the first
-/// packet. One made by the network comes after the packets that jitter lets pass.
-const REMEMBERED: usize = 8;
+/// packet, or behind the rest of a burst where a host forwards it. One made by the network comes
+/// after the packets that jitter lets pass.
+const REMEMBERED: usize = 16;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Recent {
-    /// One number for everything that identifies a packet; zero for none.
-    packets: [u64; REMEMBERED],
+    /// One number for everything that identifies a packet; zero for none. Of 250 million packets one
+    /// is taken for a copy by chance.
+    packets: [u32; REMEMBERED],
     next: u8,
     /// The identification of the last packet, and the one that was expected of it.
     id: Option<u16>,
@@ -27,19 +29,21 @@ const MISSED: u16 = 64;
 impl Recent {
     /// Notes a packet. Returns whether it repeats one of the last packets. `rtt` is the path's
     /// round trip. Without an IP identification, data is a copy where it has the timestamp of the
-    /// first, and the path is so long that nothing can be sent again within one tick; what has no
-    /// data never is, because an ACK may be repeated at once.
+    /// first, and the path is so long that nothing can be sent again within one tick; so is a SYN,
+    /// which nobody repeats so soon. An ACK without data never is, because it may be repeated at
+    /// once.
     pub fn is_repeated(&mut self, segment: &Segment, rtt: Option<Duration>) -> bool {
         let ip_id = segment.ip_id.filter(|id| *id != 0);
         if let Some(ip_id) = ip_id {
             self.expected = self.id.map(|id| id.wrapping_add(self.segments.max(1)));
             self.id = Some(ip_id);
             self.segments = 1;
-        } else if segment.end() == segment.seq
-            || segment.options.timestamps.is_none()
-            || rtt.is_none_or(|rtt| rtt <= TICKS)
-        {
-            return false;
+        } else {
+            let is_syn = segment.flags.any(Flags::SYN);
+            let is_far = is_syn || rtt.is_some_and(|rtt| rtt > TICKS);
+            if segment.end() == segment.seq || segment.options.timestamps.is_none() || !is_far {
+                return false;
+            }
         }
         let stamp = segment.options.timestamps.map_or(0, |(value, _)| value);
         let word = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
@@ -48,6 +52,7 @@ impl Recent {
             .rotate_left(29)
             ^ word(segment.ack.0, stamp).wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(17);
         let seen = (mixed ^ u64::from(ip_id.unwrap_or(0))).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        let seen = ((seen >> 32) as u32).max(1);
         let repeated = self.packets.contains(&seen);
         self.packets[usize::from(self.next)] = seen;
         self.next = (self.next + 1) % REMEMBERED as u8;
@@ -74,7 +79,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::{Flags, Options, SequenceNumber};
+    use crate::segment::{Options, SequenceNumber};
     use fullpipe_model::units::Bytes;
 
     fn bare(ip_id: u16) -> Segment {
@@ -128,6 +133,9 @@ mod tests {
         assert!(!repeats(far, data(5), data(6)), "sent again");
         assert!(!repeats(Some(Duration::from_millis(1)), data(5), data(5)), "soon, and near");
         assert!(!repeats(None, data(5), data(5)), "nobody knows how far");
+        let syn = |stamp| Segment { flags: Flags::SYN, ..data(stamp) };
+        assert!(repeats(None, syn(5), syn(5)));
+        assert!(!repeats(None, syn(5), syn(1005)), "sent again");
         let ack = |stamp| Segment { payload: Bytes::ZERO, ..data(stamp) };
         assert!(!repeats(far, ack(5), ack(5)), "an ACK may be repeated at once");
     }
