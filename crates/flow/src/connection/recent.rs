@@ -11,8 +11,8 @@ const REMEMBERED: usize = 16;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Recent {
-    /// One number for everything that identifies a packet; zero for none. Of 250 million packets one
-    /// is taken for a copy by chance.
+    /// One number for everything that identifies a packet; zero for none. Of 250 million packets
+    /// one is taken for a copy by chance.
     packets: [u32; REMEMBERED],
     next: u8,
     /// The identification of the last packet, and the one that was expected of it.
