@@ -10,8 +10,9 @@ use std::path::Path;
 const GAIN_MIN: f64 = 0.1;
 /// What gives at least this fraction of the best gain is a right answer, too.
 const OF_THE_BEST: f64 = 0.5;
-/// A link that carries at least this fraction of what it can is the limit where nothing gives.
-const BUSY: f64 = 0.8;
+/// A link that carries this fraction of what it can is the limit where nothing gives. What carries
+/// more than it can is no link: the transfer passed from a policer's bucket.
+const BUSY: std::ops::RangeInclusive<f64> = 0.8..=1.05;
 
 /// Runs what is missing of the set, and returns it. What has no answer is in [`Found::unbound`].
 pub fn all(options: &Truth) -> anyhow::Result<Found> {
@@ -99,7 +100,7 @@ fn on_the_wire(run: &Run) -> f64 {
 }
 
 fn is_busy(run: &Run) -> bool {
-    waited_for(run) >= BUSY * PAYLOAD * number(run, "rate_nominal_bps")
+    BUSY.contains(&(waited_for(run) / (PAYLOAD * number(run, "rate_nominal_bps"))))
 }
 
 /// The cause whose removal gives most, and every cause that is a right answer: what gives a tenth,

@@ -28,6 +28,7 @@ mod scale_guess;
 mod scoreboard;
 mod segment_size;
 mod series;
+mod spacing;
 mod stalls;
 mod tracker;
 mod trains;

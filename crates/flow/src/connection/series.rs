@@ -14,6 +14,7 @@
 
 use super::relabel::RTO_LEAST;
 use super::scale_guess::ScaleGuess;
+use super::spacing::Spacing;
 use super::trains::Trains;
 use crate::limit::{Features, Least};
 use crate::segment::SequenceNumber;
@@ -39,10 +40,6 @@ const ECHOES_LEAST: u32 = 16;
 const ECHOES_AT_RECEIVER: u32 = 4;
 /// Events that pass before trains are timed. A request and its answer have fewer.
 const UNTIMED: u8 = 6;
-/// Linux delays an ACK by at least so many seconds (TCP_DELACK_MIN): a pause, and not a slow path.
-const DELAYED_ACK: f32 = 0.04;
-/// Segments that follow each other this much later than others did begin a flight.
-const PAUSE: f32 = 1.5;
 /// If the lag is below 1/20 of the round trip, or below this time, the capture was taken at the
 /// sender.
 const NEAR: u64 = 20;
@@ -110,13 +107,14 @@ pub(super) struct Series {
     next: SequenceNumber,
     /// An ACK of this number is the first of the last flight: the next flight begins after it.
     flight: SequenceNumber,
-    /// About how many seconds lie between the segments of a flight.
-    spacing: f32,
+    spacing: Spacing,
     edge: Option<RightEdge>,
     segment: u32,
     now: Instant,
     /// When an ACK last moved the left edge.
     acked_at: Instant,
+    /// When an ACK last told that bytes arrived.
+    passed_at: Instant,
     held: VecDeque<Held>,
     /// Bytes above `una` that SACK reported: they are no longer in flight.
     sacked: u32,
@@ -173,11 +171,12 @@ impl Series {
             una,
             next: seq,
             flight: una,
-            spacing: 0.0,
+            spacing: Spacing::Begun,
             edge: edge.map(|now| RightEdge { now, before: now }),
             segment: 1,
             now: at,
             acked_at: Instant::ZERO,
+            passed_at: Instant::ZERO,
             held: VecDeque::new(),
             sacked: 0,
             stamps: None,
@@ -375,9 +374,9 @@ impl Series {
     pub fn finish(mut self) -> Vec<Features> {
         self.release(Instant::from_nanos(u64::MAX));
         // Nobody saw the ACK of the last flight, which would tell of it.
-        if self.lag == Duration::ZERO && self.una.is_before(self.flight) {
-            self.current.flights = self.current.flights.saturating_add(1);
-        }
+        let is_unseen = self.lag == Duration::ZERO && self.una.is_before(self.flight);
+        let open = u16::from(is_unseen) + self.spacing.open_flights();
+        self.current.flights = self.current.flights.saturating_add(open);
         self.close(self.now);
         while self.closed.last().is_some_and(Features::is_silent) {
             self.closed.pop();
@@ -414,10 +413,16 @@ impl Series {
         if fresh > 0 {
             let may_begin = before.is_before(self.flight) && !ack.is_before(self.flight);
             if self.lag == Duration::ZERO && had_data && !fills_hole {
-                self.pace(at.since(self.acked_at), may_begin);
+                self.pace(at.since(self.passed_at), may_begin);
             }
             self.acked_at = at;
             self.current.acks += 1;
+        } else if reported > 0 && self.lag == Duration::ZERO {
+            // What comes behind a hole passes like what came before it.
+            self.pace(at.since(self.passed_at), false);
+        }
+        if reported > 0 {
+            self.passed_at = at;
         }
         if !ack.is_before(self.una) {
             let window = self.bytes_of(ack, window);
@@ -478,13 +483,9 @@ impl Series {
     /// They may begin a flight where the sender knows that the one before arrived. They do if they
     /// come later than a busy path lets segments follow each other.
     fn pace(&mut self, gap: Duration, may_begin: bool) {
-        let gap = gap.as_secs_f64() as f32;
-        if may_begin && gap >= PAUSE * self.spacing {
-            self.current.flights = self.current.flights.saturating_add(1);
-        } else if gap < DELAYED_ACK {
-            self.current.passing += gap;
-            self.spacing = gap.max(self.spacing / 2.0);
-        }
+        let paced = self.spacing.pace(gap.as_secs_f64() as f32, may_begin);
+        self.current.flights = self.current.flights.saturating_add(paced.flights);
+        self.current.passing += paced.passing;
     }
 
     /// The highest number that the sender knows to be acknowledged, or is about to: data may pass a

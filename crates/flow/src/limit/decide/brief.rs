@@ -12,6 +12,8 @@ use fullpipe_model::units::Duration;
 
 /// The limit of congestion control that has not grown yet.
 const START: Limit = Limit::CongestionWindow(Cause::SlowStart);
+/// A byte that waits for more segments than this stood in a queue, and not in its own burst of two.
+const QUEUED: f64 = 2.0;
 
 /// A short transfer, by its flights.
 pub(super) struct Brief<'a> {
@@ -76,9 +78,12 @@ impl<'a> Brief<'a> {
         let of_flights = passing / f64::from(self.flights.max(1));
         let waiting = (waits * (rtt - of_flights)).max(0.0);
         let turns = f64::from(self.turns) * rtt;
-        // Twice the rate saves half of the time that the bytes take; a window of the transfer's
-        // size saves each wait for an ACK.
-        let by_rate = HALF_OF_RATE * passing;
+        // Twice the rate saves half of the time that the bytes take, as far as the next flight does
+        // not wait for its ACK then; a window of the transfer's size saves each wait for an ACK.
+        let (by_rate, waiting) = match self.slow_start(rtt, passing) {
+            Some((by_rate, by_window)) => (by_rate, by_window),
+            None => (HALF_OF_RATE * passing, waiting),
+        };
         // The connection began a round trip before.
         let whole = all + rtt;
         // What neither flights nor their bytes explain, the applications took between two flights.
@@ -100,6 +105,28 @@ impl<'a> Brief<'a> {
             () if by_rate >= waiting => Limit::Link,
             () => START,
         }
+    }
+
+    /// What twice the rate and what a window of the transfer's size would save of a slow start that
+    /// begins with ten segments (RFC 6928) and doubles, on a path of this round trip on which the
+    /// bytes take so long. `None` where the flights that were seen are others.
+    fn slow_start(&self, rtt: f64, passing: f64) -> Option<(f64, f64)> {
+        const FIRST: f64 = 10.0;
+        let segments: u32 = self.features.iter().map(|f| f.segments).sum();
+        let each = passing / f64::from(segments.max(1));
+        let takes = |each: f64| {
+            let (mut left, mut flight, mut time, mut waits) = (f64::from(segments), FIRST, 0.0, 0);
+            while left > flight {
+                waits += u32::from(flight * each < rtt);
+                time += rtt.max(flight * each);
+                left -= flight;
+                flight *= 2.0;
+            }
+            (time + left * each, waits)
+        };
+        let ((now, waits), (faster, _)) = (takes(each), takes(HALF_OF_RATE * each));
+        let is_seen = self.turns == 0 && waits + 1 == self.flights;
+        is_seen.then_some((now - faster, now - passing))
     }
 
     /// Whether nothing was in flight for a while, although more was to come.
@@ -128,12 +155,23 @@ impl<'a> Brief<'a> {
         if let Some(rate) = self.rate {
             return self.delivered() * 8.0 / rate;
         }
-        self.passed().min(self.delayed())
+        self.passed() - self.own_pace()
     }
 
-    /// For how long the sender itself spaced what passed evenly.
+    /// For how long the sender itself spaced what passed evenly. What waited for others on the way,
+    /// the path spaced: later segments left when an ACK came back through the same queue.
     fn own_pace(&self) -> f64 {
+        if self.queue().is_some_and(|queued| queued > QUEUED) {
+            return 0.0;
+        }
         (self.passed() - self.delayed()).max(0.0)
+    }
+
+    /// How many segments a byte waited for on its way, on average.
+    fn queue(&self) -> Option<f64> {
+        let segments: u32 = self.features.iter().map(|f| f.segments).sum();
+        let each = self.passed() / f64::from(segments.max(1));
+        self.delay().filter(|_| each > 0.0).map(|delay| delay / each)
     }
 
     fn delivered(&self) -> f64 {
@@ -144,10 +182,15 @@ impl<'a> Brief<'a> {
     /// bytes were acknowledged: half of it on average, if they left at once. Only the sender's own
     /// capture shows when they left.
     fn delayed(&self) -> f64 {
-        let Some(rtt) = self.rtt.filter(|_| self.is_at_sender) else { return f64::INFINITY };
+        self.delay().map_or(f64::INFINITY, |delay| 2.0 * f64::from(self.flights) * delay)
+    }
+
+    /// How much longer than a round trip a byte was under way, on average.
+    fn delay(&self) -> Option<f64> {
+        let rtt = self.rtt.filter(|_| self.is_at_sender)?;
         let in_flight: f64 = self.features.iter().map(|f| f.in_flight_time).sum();
         let each = in_flight / self.delivered().max(1.0) / 1e9;
-        2.0 * f64::from(self.flights) * (each - rtt.as_secs_f64()).max(0.0)
+        Some((each - rtt.as_secs_f64()).max(0.0))
     }
 
     /// How long it took for bytes to pass one after the other, whoever spaced them.
@@ -285,6 +328,12 @@ mod tests {
         paced[0].in_flight_time = paced[0].delivered as f64 * rtt.as_nanos() as f64;
         assert_eq!(judged(&paced, rtt, true), Limit::SenderApplication);
         assert_eq!(judged(&flights(&[40], rtt, rate), rtt, true), Limit::Link, "sent at once");
+        // Ten at once, and one or two for each ACK: a queue of ten stands to the end.
+        let mut clocked = flights(&[40], rtt, rate);
+        let each = clocked[0].passing / 39.0;
+        let delayed = rtt.saturating_add(Duration::from_secs_f64(f64::from(each) * 8.0));
+        clocked[0].in_flight_time = clocked[0].delivered as f64 * delayed.as_nanos() as f64;
+        assert_eq!(judged(&clocked, rtt, true), Limit::Link, "sent as ACKs came");
     }
 
     #[test]
