@@ -74,7 +74,7 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
         let brief = Brief::new(&transfer, path);
         let mut verdict = Verdict::new(Source::Capture, brief.judge(intervals));
         verdict.flights = (verdict.limited_by().limit == Limit::Unknown).then_some(brief.flights);
-        return verdict.with_coverage(path.coverage);
+        return verdict.with_coverage(path.coverage).of_brief();
     }
     let limits: Vec<Limit> = intervals.iter().map(Interval::limit).collect();
     let mut verdict = Verdict::new(Source::Capture, intervals).with_coverage(path.coverage);

@@ -32,6 +32,7 @@ mod proof;
 mod receiver;
 mod recut;
 mod samples;
+mod slow_start;
 mod thresholds;
 mod verdict;
 

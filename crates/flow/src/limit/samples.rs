@@ -11,6 +11,7 @@
 //!
 //! The counters run in jiffies (1 to 10 ms), so intervals are several samples long.
 
+mod brief;
 mod traits;
 
 use super::judge::{Case, LinkEvidence, Possible, SEGMENTS_LEAST};
@@ -39,6 +40,9 @@ pub fn from_samples(
     interval: Duration,
     hint: PathHint,
 ) -> Verdict {
+    if let Some(interval) = brief::interval(sender, receiver, hint) {
+        return Verdict::new(Source::Samples, vec![interval]).of_brief();
+    }
     let (spans, intervals) = by_rules(sender, receiver, interval, hint);
     let segments = spans.iter().map(Span::segments).fold(0, u64::saturating_add);
     if segments < SEGMENTS_LEAST || !is_fine(sender) {
@@ -140,6 +144,22 @@ struct Context {
     /// What held the sender before, if all data was in flight when this interval began. The last
     /// data drains; whatever held the sender went on until there was nothing left to send.
     drains: Option<Limit>,
+}
+
+impl Context {
+    /// Of a transfer that is one interval.
+    fn of_one(hint: PathHint, is_last_flight: bool) -> Context {
+        Context {
+            top: 0.0,
+            growing: true,
+            lost: false,
+            awaits_repair: false,
+            standing: false,
+            hint,
+            is_last_flight,
+            drains: None,
+        }
+    }
 }
 
 /// Where a transfer ends.

@@ -179,11 +179,14 @@ impl Verdict {
     /// The same verdict for a transfer of which `coverage` was seen.
     pub(crate) fn with_coverage(self, coverage: Coverage) -> Self {
         let Candidate { limit, share } = self.limited_by();
-        Verdict {
-            coverage,
-            confidence: confidence::of(self.source, coverage, limit, share),
-            ..self
-        }
+        let confidence = confidence::of(self.source, coverage, limit, share);
+        Verdict { coverage, confidence, ..self }
+    }
+
+    /// The same verdict about a short transfer, which no statistics of others describe.
+    pub(super) fn of_brief(self) -> Self {
+        let confidence = confidence::of_brief(self.source, self.limited_by().limit);
+        if self.coverage == Coverage::FromStart { Verdict { confidence, ..self } } else { self }
     }
 
     /// The same verdict, whose first limit the packets prove.

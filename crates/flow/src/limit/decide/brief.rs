@@ -6,6 +6,7 @@
 //! one after the other. Whichever took longer is what a remedy would shorten.
 
 use super::{Features, Path, Transfer, window_of};
+use crate::limit::slow_start::SlowStart;
 use crate::limit::thresholds::{HALF_OF_RATE, MOST, PAUSED, SAVES};
 use crate::limit::{Cause, Interval, Limit};
 use fullpipe_model::units::Duration;
@@ -80,9 +81,13 @@ impl<'a> Brief<'a> {
         let turns = f64::from(self.turns) * rtt;
         // Twice the rate saves half of the time that the bytes take, as far as the next flight does
         // not wait for its ACK then; a window of the transfer's size saves each wait for an ACK.
-        let (by_rate, waiting) = match self.slow_start(rtt, passing) {
-            Some((by_rate, by_window)) => (by_rate, by_window),
-            None => (HALF_OF_RATE * passing, waiting),
+        let segments = self.features.iter().map(|f| f.segments).sum();
+        let start = SlowStart::new(segments, passing, rtt);
+        let is_start = self.turns == 0 && start.waits + 1 == self.flights;
+        let (by_rate, waiting) = if is_start {
+            (start.by_rate(), start.by_window())
+        } else {
+            (HALF_OF_RATE * passing, waiting)
         };
         // The connection began a round trip before.
         let whole = all + rtt;
@@ -105,28 +110,6 @@ impl<'a> Brief<'a> {
             () if by_rate >= waiting => Limit::Link,
             () => START,
         }
-    }
-
-    /// What twice the rate and what a window of the transfer's size would save of a slow start that
-    /// begins with ten segments (RFC 6928) and doubles, on a path of this round trip on which the
-    /// bytes take so long. `None` where the flights that were seen are others.
-    fn slow_start(&self, rtt: f64, passing: f64) -> Option<(f64, f64)> {
-        const FIRST: f64 = 10.0;
-        let segments: u32 = self.features.iter().map(|f| f.segments).sum();
-        let each = passing / f64::from(segments.max(1));
-        let takes = |each: f64| {
-            let (mut left, mut flight, mut time, mut waits) = (f64::from(segments), FIRST, 0.0, 0);
-            while left > flight {
-                waits += u32::from(flight * each < rtt);
-                time += rtt.max(flight * each);
-                left -= flight;
-                flight *= 2.0;
-            }
-            (time + left * each, waits)
-        };
-        let ((now, waits), (faster, _)) = (takes(each), takes(HALF_OF_RATE * each));
-        let is_seen = self.turns == 0 && waits + 1 == self.flights;
-        is_seen.then_some((now - faster, now - passing))
     }
 
     /// Whether nothing was in flight for a while, although more was to come.

@@ -238,6 +238,7 @@ fn least_to_turn(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
         (Link, _) if link == LinkEvidence::Queue => SURE_AGAINST_QUEUE,
         (Limit::CongestionWindow(Cause::Loss), Link) => SURE_AGAINST_LOSS,
         (Limit::CongestionWindow(Cause::Loss), _) => SURE,
+        (ReceiveWindow, Link) if link == LinkEvidence::None => SURE_AGAINST_WINDOW,
         (ReceiveWindow | ReceiverApplication, _) => SURE,
         _ => 0.0,
     }
@@ -264,6 +265,9 @@ fn least_to_turn_receiver(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
 const SURE_AT_RECEIVER: f64 = 0.9;
 /// How sure the judge must be that a link with a queue before it is not the limit.
 const SURE_AGAINST_QUEUE: f64 = 0.97;
+/// How sure the judge must be that a link is the limit before which no queue stood while the window
+/// was full.
+const SURE_AGAINST_WINDOW: f64 = 0.97;
 /// How sure the judge must be of a reader that does not keep up where a queue stood before a link.
 /// Of the transfers of seeds 5 and 12 it is right about those; it took a fast reader for a slow one
 /// where Linux's own window was just above what the path holds (`window/fast-reader`, 32 MB).

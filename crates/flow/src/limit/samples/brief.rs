@@ -1,0 +1,150 @@
+//! Short transfers, by what their socket says when they are over.
+//!
+//! The counters of time run in jiffies, so intervals of a few of them say little. The last samples
+//! have the size, the least round trip and the rate of delivery, which are all that a slow start
+//! depends on.
+
+use super::{Context, End, Span, receiver_at};
+use crate::limit::judge::SEGMENTS_LEAST;
+use crate::limit::slow_start::{FIRST_FLIGHT, SlowStart};
+use crate::limit::thresholds::SAVES;
+use crate::limit::{Candidate, Cause, Interval, Limit, PathHint};
+use fullpipe_model::observe::{Sample, TcpInfo};
+use fullpipe_model::units::{Bytes, Duration, Rate};
+
+/// A transfer that takes this much longer than a slow start would waited for something else.
+const LONGER: f64 = 2.0;
+/// A rate of more than this part of a flight a round trip is the window's.
+const A_FLIGHT: f64 = 0.85;
+/// Segments of data that one request has.
+const REQUEST: u32 = 2;
+
+/// The one interval of a short transfer whose last data was on its way in the last sample, and of
+/// which no data was lost. `None` of any other.
+pub(super) fn interval(sender: &[Sample], receiver: &[Sample], hint: PathHint) -> Option<Interval> {
+    let from = sender.iter().position(|sample| sent(sample).is_some_and(|sent| sent > 0))?;
+    let to = sender.iter().rposition(|sample| sample.info.is_some())?;
+    let last = sender[to].info.as_ref()?;
+    let is_done = |sample: &Sample| {
+        sample.info.as_ref().is_some_and(|info| info.bytes_acked == last.bytes_acked)
+    };
+    let done = from + sender[from..].iter().position(is_done)?;
+    let Told { limit, least } = told(last, sender[done].at.since(sender[from].at), hint)?;
+    let samples = &sender[from.saturating_sub(1)..=to];
+    let first = samples.iter().find_map(|sample| sample.info.as_ref())?;
+    let spans = [Span { samples, first, last }];
+    let context = Context::of_one(hint, End::of(&spans).written == 0);
+    let [span] = &spans;
+    let mut interval = span.interval(receiver_at(receiver, span), &context, &spans);
+    interval.candidates = vec![Candidate { limit, share: 1.0 }];
+    // Between two samples it may have begun and ended.
+    interval.length = interval.length.max(least);
+    Some(interval)
+}
+
+fn sent(sample: &Sample) -> Option<u32> {
+    sample.info.as_ref()?.data_segs_out
+}
+
+/// What would shorten a transfer most, and how long it takes at least.
+struct Told {
+    limit: Limit,
+    least: Duration,
+}
+
+/// `seen` is about how long it took.
+fn told(last: &TcpInfo, seen: Duration, hint: PathHint) -> Option<Told> {
+    let segments = last.data_segs_out?;
+    let is_brief = (1..SEGMENTS_LEAST).contains(&u64::from(segments));
+    let is_sent = last.notsent_bytes.is_none_or(|left| left == Bytes::ZERO);
+    let is_plain = last.total_retrans == 0 && last.data_segs_in? <= REQUEST;
+    if !(is_brief && is_sent && is_plain) {
+        return None;
+    }
+    let rtt = last.min_rtt?.as_secs_f64();
+    let each = seconds_a_segment(last, segments, rtt, hint)?;
+    let start = SlowStart::new(segments, each * f64::from(segments), rtt);
+    let least = start.time + rtt;
+    if seen.as_secs_f64() > LONGER * least + super::MIN_INTERVAL_SHORT.as_secs_f64() {
+        return None;
+    }
+    let (by_rate, by_window) = (start.by_rate(), start.by_window());
+    let limit = match () {
+        // The connection began a round trip before.
+        () if by_rate.max(by_window) < SAVES * (least + rtt) => Limit::Unknown,
+        () if by_rate >= by_window => Limit::Link,
+        () => Limit::CongestionWindow(Cause::SlowStart),
+    };
+    Some(Told { limit, least: Duration::from_secs_f64(least) })
+}
+
+/// How long a segment takes to pass, from the rate of delivery. A rate is measured over a round trip
+/// at least. Of a single flight that is the one before its first segment arrived; of several, as
+/// much as a flight each round trip is no link's.
+fn seconds_a_segment(last: &TcpInfo, segments: u32, rtt: f64, hint: PathHint) -> Option<f64> {
+    let arrived = f64::from(segments.checked_sub(last.unacked).filter(|arrived| *arrived > 0)?);
+    let rate = hint.rate.or(last.delivery_rate).filter(|rate| *rate > Rate::ZERO)?;
+    let measured = last.bytes_acked?.as_f64() * 8.0 / rate.as_f64();
+    let a_round_trip = arrived * rtt / measured;
+    let passing = match () {
+        () if hint.rate.is_some() => measured,
+        () if segments <= FIRST_FLIGHT => (measured - rtt).max(0.0),
+        () if a_round_trip > A_FLIGHT * f64::from(FIRST_FLIGHT) => 0.0,
+        () => measured,
+    };
+    Some(passing / arrived)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A socket that sent so many segments at once, as its last sample shows it.
+    fn over(segments: u32, rtt: Duration, delivery: Rate) -> TcpInfo {
+        TcpInfo {
+            data_segs_out: Some(segments),
+            data_segs_in: Some(1),
+            snd_mss: Bytes::new(1448),
+            bytes_acked: Some(Bytes::new(u64::from(segments) * 1448)),
+            notsent_bytes: Some(Bytes::ZERO),
+            min_rtt: Some(rtt),
+            delivery_rate: Some(delivery),
+            ..TcpInfo::default()
+        }
+    }
+
+    fn limit(info: &TcpInfo, seen: Duration) -> Option<Limit> {
+        told(info, seen, PathHint::default()).map(|told| told.limit)
+    }
+
+    const START: Option<Limit> = Some(Limit::CongestionWindow(Cause::SlowStart));
+
+    /// By the path's own rate: ten segments take 0.1 to 10 round trips.
+    #[test]
+    fn a_short_transfer_is_the_links_where_its_bytes_take_long_and_the_starts_where_they_do_not() {
+        let rtt = Duration::from_millis(40);
+        let mss = 1448;
+        let bdp = |segments: u64| Bytes::new(mss * segments).per(rtt).unwrap();
+        let at = |segments, rate| limit(&over(segments, rtt, rate), rtt);
+        assert_eq!(at(40, bdp(20)), START, "a flight a round trip");
+        assert_eq!(at(40, bdp(2)), Some(Limit::Link));
+        // All at once: the rate of delivery is that of a flight over a round trip and its passing.
+        assert_eq!(at(8, bdp(8)), Some(Limit::Unknown));
+        assert_eq!(at(8, bdp(2)), Some(Limit::Link));
+    }
+
+    #[test]
+    fn what_waited_was_lost_or_is_a_conversation_has_no_such_answer() {
+        let rtt = Duration::from_millis(40);
+        let rate = Bytes::new(1448 * 20).per(rtt).unwrap();
+        let plain = over(40, rtt, rate);
+        assert_eq!(limit(&plain, rtt), START);
+        assert_eq!(limit(&plain, Duration::from_secs(2)), None, "it paused");
+        assert_eq!(limit(&TcpInfo { total_retrans: 1, ..plain }, rtt), None);
+        assert_eq!(limit(&TcpInfo { data_segs_in: Some(9), ..plain }, rtt), None);
+        assert_eq!(limit(&TcpInfo { notsent_bytes: Some(Bytes::new(9000)), ..plain }, rtt), None);
+        assert_eq!(limit(&TcpInfo { unacked: 40, ..plain }, rtt), None, "nothing arrived");
+        assert_eq!(limit(&over(0, rtt, rate), rtt), None);
+        assert_eq!(limit(&over(5000, rtt, rate), rtt), None);
+    }
+}
