@@ -23,6 +23,8 @@ pub struct Lessons {
     /// Which classes are right answers.
     pub classes: Vec<[bool; CLASSES]>,
     pub weights: Vec<f64>,
+    /// Whether it is of a whole transfer.
+    pub is_whole: Vec<bool>,
     pub runs: Vec<String>,
 }
 

@@ -109,6 +109,8 @@ fn cause(text: &str) -> Result<Cause, String> {
 #[derive(Debug)]
 pub struct Lesson {
     pub run: String,
+    /// Whether it is one of a world's.
+    pub is_world: bool,
     /// The right answers.
     pub causes: Vec<Cause>,
     /// What kind of evidence it rests on.
@@ -162,6 +164,7 @@ impl Truth {
                     let run = &run.name;
                     move |(causes, traits)| Lesson {
                         run: run.clone(),
+                        is_world: worlds,
                         causes,
                         source,
                         is_part,
