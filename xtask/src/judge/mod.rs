@@ -51,8 +51,8 @@ const TABLES: [(&str, Source); 3] = [
 ];
 /// A lesson of a part counts so much of one of a whole transfer: parts resemble each other.
 const PART_WEIGHT: f64 = 0.3;
-/// A lesson of a world counts so much of one that was drawn for a cause. Most worlds are the link's,
-/// and what is seldom in them is to be known as well.
+/// A lesson of a world counts so much of one that was drawn for a cause. Most worlds are the
+/// link's, and what is seldom in them is to be known as well.
 const WORLD_WEIGHT: f64 = 0.5;
 /// The runs are divided into so many groups, each of which is judged by trees grown from the
 /// others.

@@ -40,9 +40,8 @@ fn a_reason_is_a_quantity_that_the_capture_shows() {
     let (limit, transfer) = &each_limit()[0];
     let finding = first(transfer, Point::Sender);
     assert_eq!(finding.limit, *limit);
-    let of_window = finding.reasons.iter().find(|reason| reason.name == "in_flight_of_window");
-    let of_window =
-        of_window.or(finding.reasons.iter().find(|reason| reason.name == "window_full"));
+    let names = ["in_flight_of_window", "in_flight_p90_of_window", "window_full"];
+    let of_window = finding.reasons.iter().find(|reason| names.contains(&reason.name));
     let reason = of_window.unwrap_or_else(|| panic!("{:?}", finding.reasons));
     // The window held it nearly all of the time.
     assert!((0.8..=1.0).contains(&reason.value) && reason.typical < 0.2, "{reason:?}");

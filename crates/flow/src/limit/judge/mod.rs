@@ -229,7 +229,7 @@ impl LinkEvidence {
 /// numbers were chosen on seeds 5 and 12 and with `tests/limits`: a bound just above what the path
 /// holds is not the limit while a queue stands.
 fn least_to_turn(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
-    use Limit::{Link, ReceiveWindow, ReceiverApplication, SenderApplication};
+    use Limit::{Link, ReceiveWindow, ReceiverApplication, SendBuffer, SenderApplication};
     match (rules, to) {
         (Link, SenderApplication) => 0.0,
         (Link, ReceiverApplication) if link == LinkEvidence::Queue => SURE_OF_READER,
@@ -238,7 +238,7 @@ fn least_to_turn(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
         (Link, _) if link == LinkEvidence::Queue => SURE_AGAINST_QUEUE,
         (Limit::CongestionWindow(Cause::Loss), Link) => SURE_AGAINST_LOSS,
         (Limit::CongestionWindow(Cause::Loss), _) => SURE,
-        (ReceiveWindow, Link) if link == LinkEvidence::None => SURE_AGAINST_WINDOW,
+        (ReceiveWindow | SendBuffer, Link) if link == LinkEvidence::None => SURE_WITHOUT_QUEUE,
         (ReceiveWindow | ReceiverApplication, _) => SURE,
         _ => 0.0,
     }
@@ -265,16 +265,16 @@ fn least_to_turn_receiver(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
 const SURE_AT_RECEIVER: f64 = 0.9;
 /// How sure the judge must be that a link with a queue before it is not the limit.
 const SURE_AGAINST_QUEUE: f64 = 0.97;
-/// How sure the judge must be that a link is the limit before which no queue stood while the window
-/// was full.
-const SURE_AGAINST_WINDOW: f64 = 0.97;
+/// How sure the judge must be that a link is the limit before which no queue stood while a window or
+/// a buffer was full.
+const SURE_WITHOUT_QUEUE: f64 = 0.97;
 /// How sure the judge must be of a reader that does not keep up where a queue stood before a link.
 /// Of the transfers of seeds 5 and 12 it is right about those; it took a fast reader for a slow one
 /// where Linux's own window was just above what the path holds (`window/fast-reader`, 32 MB).
 const SURE_OF_READER: f64 = 0.9;
 /// How sure the judge must be that losses are a link's. Losses that a timer repairs come at an even
 /// rate, as they do behind a policer.
-const SURE_AGAINST_LOSS: f64 = 0.85;
+const SURE_AGAINST_LOSS: f64 = 0.9;
 
 /// The confidence in what is left, at most, once evidence has ruled out what the statistics found.
 /// One half claims nothing: such an answer is neither sure nor called a guess.

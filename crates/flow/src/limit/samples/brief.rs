@@ -78,9 +78,9 @@ fn told(last: &TcpInfo, seen: Duration, hint: PathHint) -> Option<Told> {
     Some(Told { limit, least: Duration::from_secs_f64(least) })
 }
 
-/// How long a segment takes to pass, from the rate of delivery. A rate is measured over a round trip
-/// at least. Of a single flight that is the one before its first segment arrived; of several, as
-/// much as a flight each round trip is no link's.
+/// How long a segment takes to pass, from the rate of delivery. A rate is measured over a round
+/// trip at least. Of a single flight that is the one before its first segment arrived; of several,
+/// as much as a flight each round trip is no link's.
 fn seconds_a_segment(last: &TcpInfo, segments: u32, rtt: f64, hint: PathHint) -> Option<f64> {
     let arrived = f64::from(segments.checked_sub(last.unacked).filter(|arrived| *arrived > 0)?);
     let rate = hint.rate.or(last.delivery_rate).filter(|rate| *rate > Rate::ZERO)?;
