@@ -111,10 +111,8 @@ pub(super) struct Series {
     edge: Option<RightEdge>,
     segment: u32,
     now: Instant,
-    /// When an ACK last moved the left edge.
+    /// When an ACK last moved the left edge, or at the sender told that bytes arrived behind a hole.
     acked_at: Instant,
-    /// When an ACK last told that bytes arrived.
-    passed_at: Instant,
     held: VecDeque<Held>,
     /// Bytes above `una` that SACK reported: they are no longer in flight.
     sacked: u32,
@@ -171,12 +169,11 @@ impl Series {
             una,
             next: seq,
             flight: una,
-            spacing: Spacing::Begun,
+            spacing: Spacing::default(),
             edge: edge.map(|now| RightEdge { now, before: now }),
             segment: 1,
             now: at,
             acked_at: Instant::ZERO,
-            passed_at: Instant::ZERO,
             held: VecDeque::new(),
             sacked: 0,
             stamps: None,
@@ -413,16 +410,14 @@ impl Series {
         if fresh > 0 {
             let may_begin = before.is_before(self.flight) && !ack.is_before(self.flight);
             if self.lag == Duration::ZERO && had_data && !fills_hole {
-                self.pace(at.since(self.passed_at), may_begin);
+                self.pace(at.since(self.acked_at), may_begin);
             }
             self.acked_at = at;
             self.current.acks += 1;
         } else if reported > 0 && self.lag == Duration::ZERO {
             // What comes behind a hole passes like what came before it.
-            self.pace(at.since(self.passed_at), false);
-        }
-        if reported > 0 {
-            self.passed_at = at;
+            self.pace(at.since(self.acked_at), false);
+            self.acked_at = at;
         }
         if !ack.is_before(self.una) {
             let window = self.bytes_of(ack, window);

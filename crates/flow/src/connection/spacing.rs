@@ -8,9 +8,13 @@ const PAUSE: f32 = 1.5;
 /// the full one behind it begins no flight.
 const REMEMBERED: f32 = 0.7;
 
-/// About how many seconds lie between the segments of a flight.
+/// About how many seconds lie between the segments of a flight. Each open connection has two, so it
+/// is one number: a state that has no seconds is not finite, and an open one has a minus.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spacing(f32);
+
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Spacing {
+enum State {
     /// Nothing was sent.
     Begun,
     /// One segment, or one ACK, came.
@@ -29,23 +33,47 @@ pub(super) struct Paced {
     pub passing: f32,
 }
 
+impl Default for Spacing {
+    fn default() -> Self {
+        Spacing::of(State::Begun)
+    }
+}
+
 impl Spacing {
+    fn of(state: State) -> Self {
+        Spacing(match state {
+            State::Begun => f32::INFINITY,
+            State::First => f32::NEG_INFINITY,
+            State::Open(seconds) => -seconds,
+            State::Known(seconds) => seconds,
+        })
+    }
+
+    fn state(self) -> State {
+        match self.0 {
+            f32::INFINITY => State::Begun,
+            f32::NEG_INFINITY => State::First,
+            seconds if seconds.is_sign_negative() => State::Open(-seconds),
+            seconds => State::Known(seconds),
+        }
+    }
+
     /// Notes a segment `gap` seconds after the one before.
     pub fn pace(&mut self, gap: f32, may_begin: bool) -> Paced {
         let passes = gap < DELAYED_ACK;
         let flight = Paced { flights: 1, passing: 0.0 };
-        match *self {
-            Spacing::Begun if may_begin => {
-                *self = Spacing::First;
+        match self.state() {
+            State::Begun if may_begin => {
+                *self = Spacing::of(State::First);
                 flight
             }
-            Spacing::First if may_begin && passes => {
-                *self = Spacing::Open(gap);
+            State::First if may_begin && passes => {
+                *self = Spacing::of(State::Open(gap));
                 Paced::default()
             }
-            Spacing::Open(before) => {
+            State::Open(before) => {
                 let is_even = gap < PAUSE * before && before < PAUSE * gap;
-                *self = Spacing::Known(gap.min(before));
+                *self = Spacing::of(State::Known(gap.min(before)));
                 if is_even && passes {
                     Paced { flights: 0, passing: before + gap }
                 } else {
@@ -53,8 +81,8 @@ impl Spacing {
                     Paced { flights: paced.flights + 1, ..paced }
                 }
             }
-            Spacing::Begun | Spacing::First => self.follow(0.0, gap, may_begin),
-            Spacing::Known(spacing) => self.follow(spacing, gap, may_begin),
+            State::Begun | State::First => self.follow(0.0, gap, may_begin),
+            State::Known(spacing) => self.follow(spacing, gap, may_begin),
         }
     }
 
@@ -65,13 +93,13 @@ impl Spacing {
         if gap >= DELAYED_ACK {
             return Paced::default();
         }
-        *self = Spacing::Known(gap.max(REMEMBERED * spacing));
+        *self = Spacing::of(State::Known(gap.max(REMEMBERED * spacing)));
         Paced { flights: 0, passing: gap }
     }
 
     /// How many flights are not counted at the end.
     pub fn open_flights(self) -> u16 {
-        u16::from(matches!(self, Spacing::Open(_)))
+        u16::from(matches!(self.state(), State::Open(_)))
     }
 }
 
@@ -81,7 +109,7 @@ mod tests {
 
     /// Flights and passing time of segments with these gaps, each of which might begin a flight.
     fn paced(gaps: &[(f32, bool)]) -> (u16, f32) {
-        let mut spacing = Spacing::Begun;
+        let mut spacing = Spacing::default();
         let (mut flights, mut passing) = (0, 0.0);
         for (gap, may_begin) in gaps {
             let one = spacing.pace(*gap, *may_begin);
@@ -89,6 +117,17 @@ mod tests {
             passing += one.passing;
         }
         (flights + spacing.open_flights(), passing)
+    }
+
+    #[test]
+    fn a_state_is_one_number() {
+        for state in [State::Begun, State::First, State::Open(0.0), State::Open(0.02)] {
+            assert_eq!(Spacing::of(state).state(), state);
+        }
+        for seconds in [0.0, 0.001, 5.0] {
+            let known = State::Known(seconds);
+            assert_eq!(Spacing::of(known).state(), known);
+        }
     }
 
     #[test]
