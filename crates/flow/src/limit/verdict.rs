@@ -153,9 +153,7 @@ const PROVEN: f64 = 0.97;
 impl Verdict {
     /// Makes a verdict from intervals.
     pub fn new(source: Source, intervals: Vec<Interval>) -> Self {
-        let time = intervals
-            .iter()
-            .fold(Duration::ZERO, |sum, interval| sum.saturating_add(interval.length));
+        let time = intervals.iter().fold(Duration::ZERO, |sum, one| sum.saturating_add(one.length));
         let steady = shares_of(second_half(&intervals));
         let shares = shares_of(&intervals);
         let verdict = Verdict {
@@ -256,7 +254,7 @@ impl Verdict {
         });
         let stretches = course(&found).or(agreed);
         match stretches.filter(|stretches| !overrules(&opinion, stretches)) {
-            Some(stretches) => verdict.follow(&stretches),
+            Some(stretches) => verdict.follow(&stretches, link),
             None => verdict.adopt(&opinion, link),
         }
         if is_unspaced && verdict.limited_by().limit != Limit::Link {
@@ -272,7 +270,7 @@ impl Verdict {
         let is_sure = likely >= SURE;
         let is_turned = |other| other == by_rules || (is_sure && opinion.likely(other) < UNLIKELY);
         self.turn_to(limit, 0..self.intervals.len(), is_turned);
-        self.confidence = opinion.confidence(self.limited_by().limit).max(self.proven());
+        self.confidence = opinion.confidence(self.limited_by().limit).max(self.proven(link));
         // The judge was trained without given rates. A transfer that runs at the rate that its link
         // was given is held by it, whatever else the transfer looks like.
         if (by_rules, limit, link) == (Limit::Link, Limit::Link, LinkEvidence::GivenRate) {
@@ -290,24 +288,27 @@ impl Verdict {
     }
 
     /// Applies the opinion that several limits held the transfer, one after another.
-    fn follow(&mut self, stretches: &[Stretch]) {
+    fn follow(&mut self, stretches: &[Stretch], link: LinkEvidence) {
         for stretch in stretches {
             self.turn_to(stretch.limit, stretch.intervals.clone(), |_| true);
         }
         let Candidate { limit: first, .. } = self.limited_by();
         let of_first = stretches.iter().filter(|stretch| stretch.limit == first);
-        self.confidence = of_first.map(|stretch| stretch.likely).fold(self.proven(), f64::max);
+        self.confidence = of_first.map(|stretch| stretch.likely).fold(self.proven(link), f64::max);
     }
 
     /// The fraction of the time for which the limit named first is no matter of opinion: the window
-    /// was shut.
-    fn proven(&self) -> f64 {
-        if self.limited_by().limit != Limit::ReceiverApplication {
-            return 0.0;
-        }
-        let shut = self.intervals.iter().filter(|interval| is_shut(interval));
-        let time: Duration = shut.map(|interval| interval.length).sum();
-        time.as_secs_f64() / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
+    /// was shut, or had no room for a segment while no queue stood.
+    fn proven(&self, link: LinkEvidence) -> f64 {
+        let is_alone = link == LinkEvidence::None && self.source == Source::Capture;
+        let held = |one: &Interval| match self.limited_by().limit {
+            Limit::ReceiverApplication => f64::from(u8::from(is_shut(one))),
+            Limit::ReceiveWindow if is_alone => PROVEN * one.evidence.window_full,
+            _ => 0.0,
+        };
+        let time = |one: &Interval| one.length.as_secs_f64();
+        let sum: f64 = self.intervals.iter().map(|one| held(one) * time(one)).sum();
+        sum / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
     /// In a range of intervals, moves to `limit` the time of every limit that `is_turned` selects.
