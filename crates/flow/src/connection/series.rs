@@ -111,7 +111,8 @@ pub(super) struct Series {
     edge: Option<RightEdge>,
     segment: u32,
     now: Instant,
-    /// When an ACK last moved the left edge, or at the sender told that bytes arrived behind a hole.
+    /// When an ACK last moved the left edge, or at the sender told that bytes arrived behind a
+    /// hole.
     acked_at: Instant,
     held: VecDeque<Held>,
     /// Bytes above `una` that SACK reported: they are no longer in flight.

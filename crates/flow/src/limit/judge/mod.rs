@@ -265,8 +265,8 @@ fn least_to_turn_receiver(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
 const SURE_AT_RECEIVER: f64 = 0.9;
 /// How sure the judge must be that a link with a queue before it is not the limit.
 const SURE_AGAINST_QUEUE: f64 = 0.97;
-/// How sure the judge must be that a link is the limit before which no queue stood while a window or
-/// a buffer was full.
+/// How sure the judge must be that a link is the limit before which no queue stood while a window
+/// or a buffer was full.
 const SURE_WITHOUT_QUEUE: f64 = 0.97;
 /// How sure the judge must be of a reader that does not keep up where a queue stood before a link.
 /// Of the transfers of seeds 5 and 12 it is right about those; it took a fast reader for a slow one
