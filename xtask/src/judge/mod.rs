@@ -26,7 +26,7 @@ pub struct Judge {
     #[arg(long, default_value_t = 200)]
     count: u32,
     /// Sets of worlds, as far as they were run. The committed tables were made with 500 of the
-    /// first and 300 of the second.
+    /// first and 300 of the second; that of a sender's samples without any.
     #[arg(long, value_delimiter = ',', default_value = "31,32")]
     worlds: Vec<u64>,
     /// How many of each set's worlds.
