@@ -566,11 +566,11 @@ mod tests {
         verdict.turn_to(Limit::Link, 0..3, |_| true);
         let limits: Vec<Limit> = verdict.intervals.iter().map(Interval::limit).collect();
         assert_eq!(limits, [Limit::Link, Limit::ReceiverApplication, Limit::Link]);
-        assert_eq!(verdict.proven(), 0.0, "the link is named first");
+        assert_eq!(verdict.proven(LinkEvidence::None), 0.0, "the link is named first");
         verdict.intervals.pop();
         let verdict = Verdict::new(Source::Capture, verdict.intervals);
         assert_eq!(verdict.limited_by().limit, Limit::ReceiverApplication);
-        assert!((verdict.proven() - 0.6).abs() < 1e-9);
+        assert!((verdict.proven(LinkEvidence::None) - 0.6).abs() < 1e-9);
     }
 
     #[test]
