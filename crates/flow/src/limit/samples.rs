@@ -146,22 +146,6 @@ struct Context {
     drains: Option<Limit>,
 }
 
-impl Context {
-    /// Of a transfer that is one interval.
-    fn of_one(hint: PathHint, is_last_flight: bool) -> Context {
-        Context {
-            top: 0.0,
-            growing: true,
-            lost: false,
-            awaits_repair: false,
-            standing: false,
-            hint,
-            is_last_flight,
-            drains: None,
-        }
-    }
-}
-
 /// Where a transfer ends.
 struct End {
     /// From this span on no data waits to be sent at a span's end.
@@ -181,6 +165,13 @@ impl End {
             sent: spans.iter().position(|span| flies(span) >= all).unwrap_or(spans.len()),
         }
     }
+}
+
+/// What the counters of time say of a span, as fractions of it.
+struct Held {
+    busy: f64,
+    rwnd: f64,
+    sndbuf: f64,
 }
 
 /// Two samples and those between them.
@@ -283,7 +274,9 @@ impl Span<'_> {
         2 * yes > all
     }
 
-    fn interval(&self, receiver: &[Sample], context: &Context, all: &[Span<'_>]) -> Interval {
+    /// The fractions of the span in which the sender was busy, and of these in which the receive
+    /// window and the send buffer held it.
+    fn held(&self) -> Held {
         let busy = match (self.first.busy_time, self.last.busy_time) {
             (Some(_), Some(_)) => self.part(|info| info.busy_time),
             // Before Linux 4.10 there are no counters; data in flight counts as busy.
@@ -291,27 +284,35 @@ impl Span<'_> {
         };
         let rwnd = self.part(|info| info.rwnd_limited).min(busy);
         let sndbuf = self.part(|info| info.sndbuf_limited).min(busy - rwnd);
-        let window = self.infos().filter_map(|(_, info)| info.snd_wnd).max();
-        let unread = receiver.iter().map(|sample| sample.rqueue).max();
-        let evidence = Evidence {
+        Held { busy, rwnd, sndbuf }
+    }
+
+    fn evidence(&self, receiver: &[Sample]) -> Evidence {
+        let Held { busy, rwnd, sndbuf } = self.held();
+        Evidence {
             goodput: self.goodput(),
             in_flight: self.infos().map(|(_, info)| info.in_flight()).max().unwrap_or(Bytes::ZERO),
             in_flight_mean: None,
-            window,
+            window: self.infos().filter_map(|(_, info)| info.snd_wnd).max(),
             rtt: self.infos().map(|(_, info)| info.rtt).filter(|rtt| *rtt > Duration::ZERO).min(),
             window_full: rwnd,
             idle: 1.0 - busy,
             retransmissions: self.retransmissions(),
             sndbuf_limited: Some(sndbuf),
-            unread,
-        };
+            unread: receiver.iter().map(|sample| sample.rqueue).max(),
+        }
+    }
+
+    fn interval(&self, receiver: &[Sample], context: &Context, all: &[Span<'_>]) -> Interval {
+        let Held { busy, rwnd, sndbuf } = self.held();
+        let evidence = self.evidence(receiver);
         let candidates = if self.is_at_capacity(context) {
             vec![(Limit::Link, busy), (Limit::SenderApplication, 1.0 - busy)]
         } else {
             let repairs = self.repairs() || context.awaits_repair;
             let closed = match (
                 self.receiver_is_slow(receiver, all),
-                repairs && self.carries_less_than(window),
+                repairs && self.carries_less_than(evidence.window),
             ) {
                 (true, _) => Limit::ReceiverApplication,
                 (false, true) => Limit::CongestionWindow(Cause::Loss),

@@ -4,7 +4,7 @@
 //! have the size, the least round trip and the rate of delivery, which are all that a slow start
 //! depends on.
 
-use super::{Context, End, Span, receiver_at};
+use super::{Span, receiver_at};
 use crate::limit::judge::SEGMENTS_LEAST;
 use crate::limit::slow_start::{FIRST_FLIGHT, SlowStart};
 use crate::limit::thresholds::SAVES;
@@ -20,26 +20,31 @@ const A_FLIGHT: f64 = 0.85;
 const REQUEST: u32 = 2;
 
 /// The one interval of a short transfer whose last data was on its way in the last sample, and of
-/// which no data was lost. `None` of any other.
+/// which no data was lost. `None` of any other, and where the transfer was over before.
 pub(super) fn interval(sender: &[Sample], receiver: &[Sample], hint: PathHint) -> Option<Interval> {
     let from = sender.iter().position(|sample| sent(sample).is_some_and(|sent| sent > 0))?;
-    let to = sender.iter().rposition(|sample| sample.info.is_some())?;
-    let last = sender[to].info.as_ref()?;
+    let last = sender.iter().rev().find_map(|sample| sample.info.as_ref())?;
     let is_done = |sample: &Sample| {
         sample.info.as_ref().is_some_and(|info| info.bytes_acked == last.bytes_acked)
     };
     let done = from + sender[from..].iter().position(is_done)?;
-    let Told { limit, least } = told(last, sender[done].at.since(sender[from].at), hint)?;
-    let samples = &sender[from.saturating_sub(1)..=to];
-    let first = samples.iter().find_map(|sample| sample.info.as_ref())?;
-    let spans = [Span { samples, first, last }];
-    let context = Context::of_one(hint, End::of(&spans).written == 0);
-    let [span] = &spans;
-    let mut interval = span.interval(receiver_at(receiver, span), &context, &spans);
-    interval.candidates = vec![Candidate { limit, share: 1.0 }];
-    // Between two samples it may have begun and ended.
-    interval.length = interval.length.max(least);
-    Some(interval)
+    // What the first sample has sent already, it sent after its request.
+    let before = match (from, &sender[from].info) {
+        (0, Some(info)) => info.last_data_recv,
+        _ => Duration::ZERO,
+    };
+    let seen = before.saturating_add(sender[done].at.since(sender[from].at));
+    let Told { limit, least } = told(last, seen, hint)?;
+    let samples = &sender[from.saturating_sub(1)..=done];
+    let infos = || samples.iter().filter_map(|sample| sample.info.as_ref());
+    let span = Span { samples, first: infos().next()?, last: infos().next_back()? };
+    Some(Interval {
+        start: span.start(),
+        // Between two samples it may have begun and ended.
+        length: span.length().max(least),
+        candidates: vec![Candidate { limit, share: 1.0 }],
+        evidence: span.evidence(receiver_at(receiver, &span)),
+    })
 }
 
 fn sent(sample: &Sample) -> Option<u32> {

@@ -253,3 +253,28 @@ fn the_committed_table_was_trained_with_these_traits() {
     let case = Case { traits: verdict.traits, possible, link, judges_parts: true };
     assert!(Opinion::of(Source::Samples, &case.traits, case.possible).is_some());
 }
+
+/// The counters are those of a connection's whole life, which may have been over long ago.
+#[test]
+fn a_short_transfer_says_nothing_of_the_silence_after_it() {
+    let sampled = |ago| {
+        let samples = series(100, |_, socket| {
+            let info = &mut socket.info;
+            (info.data_segs_out, info.data_segs_in) = (Some(40), Some(1));
+            (info.unacked, info.notsent_bytes) = (0, Some(Bytes::ZERO));
+            info.bytes_acked = Some(Bytes::new(40 * 1448));
+            info.busy_time = millis(60);
+            // A flight of 20 segments each round trip.
+            info.delivery_rate = Bytes::new(20 * 1448).per(Duration::from_millis(50));
+            info.last_data_recv = Duration::from_millis(ago);
+        });
+        from_samples(&samples, &[], Duration::from_millis(50), PathHint::default())
+    };
+    let just_now = sampled(60);
+    assert_eq!(just_now.limited_by().limit, Limit::CongestionWindow(Cause::SlowStart));
+    assert!(just_now.time < Duration::from_millis(200), "{}", just_now.time);
+    for ago in [1000, 3_600_000] {
+        let shares = sampled(ago).shares;
+        assert!(shares.is_empty(), "{ago} ms ago: {shares:?}");
+    }
+}
