@@ -20,14 +20,13 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Judge {
     /// Sets of scenarios; those from 9000 on are held out.
-    #[arg(long, value_delimiter = ',', default_value = "1,2,3,13,14")]
+    #[arg(long, value_delimiter = ',', default_value = "1,2,3,13,14,15,16,17,18")]
     seeds: Vec<u64>,
     /// How many of each set's scenarios.
     #[arg(long, default_value_t = 200)]
     count: u32,
-    /// Sets of worlds, as far as they were run. The committed tables were made with 500 of the
-    /// first and 300 of the second; that of a sender's samples without any.
-    #[arg(long, value_delimiter = ',', default_value = "31,32")]
+    /// Sets of worlds, too, as far as they were run.
+    #[arg(long, value_delimiter = ',')]
     worlds: Vec<u64>,
     /// How many of each set's worlds.
     #[arg(long, default_value_t = 500)]

@@ -267,8 +267,9 @@ impl Verdict {
     fn adopt(&mut self, opinion: &Opinion, link: LinkEvidence) {
         let Candidate { limit: by_rules, .. } = self.limited_by();
         let (limit, likely) = opinion.beside(self.source, by_rules, link);
-        let is_sure = likely >= SURE;
-        let is_turned = |other| other == by_rules || (is_sure && opinion.likely(other) < UNLIKELY);
+        // What it is this sure of holds the whole, and nothing else is named first beside it.
+        let kept = if likely >= SURE_OF_WHOLE { likely } else { UNLIKELY };
+        let is_turned = |other| other == by_rules || likely >= SURE && opinion.likely(other) < kept;
         self.turn_to(limit, 0..self.intervals.len(), is_turned);
         self.confidence = opinion.confidence(self.limited_by().limit).max(self.proven(link));
         // The judge was trained without given rates. A transfer that runs at the rate that its link
@@ -306,8 +307,7 @@ impl Verdict {
             Limit::ReceiveWindow if is_alone => PROVEN * one.evidence.window_full,
             _ => 0.0,
         };
-        let time = |one: &Interval| one.length.as_secs_f64();
-        let sum: f64 = self.intervals.iter().map(|one| held(one) * time(one)).sum();
+        let sum: f64 = self.intervals.iter().map(|one| held(one) * one.length.as_secs_f64()).sum();
         sum / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 

@@ -187,10 +187,24 @@ impl Transfer<'_> {
         2 * seen().filter(is_queued).count() >= seen().count()
     }
 
+    /// Whether hardly ever more than one segment was under way, and none was delayed: there was
+    /// nothing that could wait for a link, as in a conversation of small questions.
+    fn sends_one_by_one(&self) -> bool {
+        let Some(base) = self.rtt.filter(|_| self.hint.is_none()) else { return false };
+        let is_more = |f: &&Features| f.in_flight_max.get() > f.segment.into();
+        let is_late = |rtt: &Duration| rtt.saturating_sub(base) >= least_sign(base);
+        let more = self.features.iter().filter(is_more).count();
+        let late = self.features.iter().filter_map(|f| f.rtt.get()).filter(is_late).count();
+        10 * more.max(late) <= self.features.len()
+    }
+
     /// Whether the path showed itself at all: it dropped something, delayed something after the
     /// start, or its rate was given. Data that only leaves evenly was spaced by its sender. Beyond
     /// the sender, the path may have spaced it.
     fn shows_link(&self) -> bool {
+        if self.sends_one_by_one() {
+            return false;
+        }
         let is_asked = self.is_at_sender && self.hint.is_none() && !self.has_repairs;
         let Some(base) = self.rtt.filter(|_| is_asked) else { return true };
         let least = least_sign(base);
@@ -258,6 +272,25 @@ mod tests {
             ..Features::default()
         };
         flights.enumerate().map(interval).collect()
+    }
+
+    #[test]
+    fn what_is_sent_one_by_one_and_not_delayed_meets_no_busy_link() {
+        let base = Duration::from_millis(20);
+        let one_by_one = |flight: u64, rtt_ms: u64| {
+            let mut features = shape((0..60).map(|_| flight), &[]);
+            for f in &mut features {
+                f.segment = 1000;
+                f.rtt.note(Duration::from_millis(rtt_ms));
+            }
+            let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
+            let path =
+                Path { rtt: Some(base), hint, coverage, is_at_sender: false, turns: 0, pieces: 0 };
+            Transfer::new(&features, path).shows_link()
+        };
+        assert!(!one_by_one(1000, 20));
+        assert!(one_by_one(3000, 20), "more than one may be spaced");
+        assert!(one_by_one(1000, 60), "one alone takes long to pass");
     }
 
     fn after_drops(features: &[Features]) -> AfterDrops {

@@ -236,6 +236,9 @@ fn least_to_turn(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
         (Link, ReceiverApplication) => 0.0,
         (Link, _) if link == LinkEvidence::GivenRate => f64::INFINITY,
         (Link, _) if link == LinkEvidence::Queue => SURE_AGAINST_QUEUE,
+        (Limit::CongestionWindow(Cause::Loss), Link) if link == LinkEvidence::None => {
+            SURE_OF_POLICER
+        }
         (Limit::CongestionWindow(Cause::Loss), Link) => SURE_AGAINST_LOSS,
         (Limit::CongestionWindow(Cause::Loss), _) => SURE,
         (ReceiveWindow | SendBuffer, Link) if link == LinkEvidence::None => SURE_WITHOUT_QUEUE,
@@ -272,9 +275,10 @@ const SURE_WITHOUT_QUEUE: f64 = 0.97;
 /// Of the transfers of seeds 5 and 12 it is right about those; it took a fast reader for a slow one
 /// where Linux's own window was just above what the path holds (`window/fast-reader`, 32 MB).
 const SURE_OF_READER: f64 = 0.9;
-/// How sure the judge must be that losses are a link's. Losses that a timer repairs come at an even
-/// rate, as they do behind a policer.
-const SURE_AGAINST_LOSS: f64 = 0.9;
+/// How sure the judge must be that losses are a link's, where a queue stood, and of a policer, where
+/// none did. Losses that a timer repairs come at an even rate, as they do behind a policer.
+const SURE_AGAINST_LOSS: f64 = 0.85;
+const SURE_OF_POLICER: f64 = 0.9;
 
 /// The confidence in what is left, at most, once evidence has ruled out what the statistics found.
 /// One half claims nothing: such an answer is neither sure nor called a guess.
