@@ -275,8 +275,8 @@ const SURE_WITHOUT_QUEUE: f64 = 0.97;
 /// Of the transfers of seeds 5 and 12 it is right about those; it took a fast reader for a slow one
 /// where Linux's own window was just above what the path holds (`window/fast-reader`, 32 MB).
 const SURE_OF_READER: f64 = 0.9;
-/// How sure the judge must be that losses are a link's, where a queue stood, and of a policer, where
-/// none did. Losses that a timer repairs come at an even rate, as they do behind a policer.
+/// How sure the judge must be that losses are a link's, where a queue stood, and of a policer,
+/// where none did. Losses that a timer repairs come at an even rate, as they do behind a policer.
 const SURE_AGAINST_LOSS: f64 = 0.85;
 const SURE_OF_POLICER: f64 = 0.9;
 
