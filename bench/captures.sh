@@ -8,10 +8,12 @@ cargo build --quiet -p fullpipe-cli
 cargo build --quiet -p fullpipe-flow --example headers_only
 programs=${CARGO_TARGET_DIR:-target}/debug
 own=crates/flow/tests/lab/captures
-for suite in limits losses path; do
-    # Only our own link writes a truth log.
-    engine=netem
-    [ "$suite" = path ] && engine=own
+for suite in limits losses path tails; do
+    # Only our own link writes a truth log and has policers.
+    case "$suite" in
+        path | tails) engine=own ;;
+        *) engine=netem ;;
+    esac
     "$programs/fullpipe" lab run "$own/$suite.toml" --engine virtual --link-engine "$engine" --out "$folder/$suite" --keep-captures
     rm -rf "${own:?}/$suite"
     for run in "$folder/$suite"/*-"$suite"-*; do

@@ -33,6 +33,9 @@ pub struct Finding {
     pub confidence: Option<f64>,
     /// One sentence for people.
     pub claim: String,
+    /// What happened while the limit held: the claim without its name and share.
+    #[serde(skip)]
+    pub event: String,
     /// Present where the first limit is no more than a guess: how often such a guess is right, what
     /// else it may be, and what would help.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -208,11 +211,11 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let bound = bound_of(limit, &typical).filter(|_| typical.goodput > Rate::ZERO).zip(now);
     let allowed = bound.and_then(|(bound, rtt)| bound.per_rtt(rtt).map(|rate| (bound, rtt, rate)));
     let elsewhere = typical.elsewhere.filter(|rate| rate.as_f64() > 1.2 * typical.goodput.as_f64());
-    let burst = dropped_bursts(verdict, limit, &typical, rtt);
+    let bursts = (limit == Limit::Link).then(|| DroppedBursts::of(verdict, known)).flatten();
     let flights = verdict.flights.filter(|_| limit == Limit::Unknown);
     let evidence = FindingEvidence {
         allowed: allowed.map(|(_, _, rate)| rate),
-        burst,
+        burst: bursts.map(|bursts| bursts.burst),
         elsewhere,
         flights,
         goodput: typical.goodput,
@@ -224,29 +227,23 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         window: typical.window,
     };
 
-    let named = flights.map_or_else(|| limit.to_string(), |_| headline::NOTHING.into());
-    let mut claim = format!(
-        "{named}: {:.0} % of the time {}",
-        share * 100.0,
-        match (burst, flights) {
-            (Some(burst), _) => format!(
-                "the path dropped from bursts, with no queue before it: it carried {}, and bursts passed at {burst}",
-                typical.goodput
-            ),
-            (None, Some(flights)) => nothing_held(flights),
-            (None, None) => what_happened(limit, &typical, rtt),
-        }
-    );
+    let mut event = match (bursts, flights) {
+        (Some(bursts), _) => bursts.words(),
+        (None, Some(flights)) => nothing_held(flights),
+        (None, None) => what_happened(limit, &typical, rtt),
+    };
     if let Some((bound, rtt, rate)) = allowed {
-        claim += &format!(" ({bound} at {rtt} allows {rate})");
+        event += &format!(" ({bound} at {rtt} allows {rate})");
     }
     if let Some(elsewhere) = elsewhere {
-        claim += &format!("; the path carried up to {elsewhere} in other intervals");
+        event += &format!("; the path carried up to {elsewhere} in other intervals");
     }
+    let named = flights.map_or_else(|| limit.to_string(), |_| headline::NOTHING.into());
+    let claim = format!("{named}: {:.0} % of the time {event}", share * 100.0);
     let changes = remedy::changes(limit, &typical, now);
     let mut rivals = verdict.rivals(limit);
     rivals.retain(|rival| verdict.source == Source::Capture && rival.share >= LEAST_RIVAL);
-    let remedy = match (burst, flights) {
+    let remedy = match (bursts, flights) {
         (Some(_), _) => remedy::PACE,
         (None, Some(_)) => remedy::FEWER_ROUND_TRIPS,
         (None, None) => remedy::words(limit, typical.window),
@@ -258,6 +255,7 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         either: Vec::new(),
         confidence: None,
         claim,
+        event,
         doubt: None,
         reasons: Vec::new(),
         evidence,
@@ -281,24 +279,42 @@ fn nothing_held(flights: u32) -> String {
 
 /// Bursts that pass this much faster than the mean leave pauses in which the path carries nothing.
 const FASTER_IN_BURSTS: f64 = 1.5;
+/// Bursts that pass so many times as fast as the mean pass at once: how fast is not worth telling.
+const AT_ONCE: f64 = 100.0;
 /// A round trip that is longer by no more than this fraction of the path's had no queue.
 const NO_QUEUE: f64 = 0.02;
 
-/// The rate at which bursts passed a link that dropped from them and had no queue. Such a path is a
-/// policer, or has a queue that holds less than a burst, and the mean says little of what it would
-/// carry of data that is sent evenly.
-fn dropped_bursts(
-    verdict: &Verdict,
-    limit: Limit,
-    typical: &Typical,
-    path: Option<Duration>,
-) -> Option<Rate> {
-    let (now, path) = (typical.rtt?, path?);
-    let has_queue = now.saturating_sub(path).as_secs_f64() > NO_QUEUE * path.as_secs_f64();
-    let burst = verdict.trains?;
-    let is_faster = burst.as_f64() >= FASTER_IN_BURSTS * typical.goodput.as_f64();
-    let is_so = limit == Limit::Link && typical.retransmissions > 0 && !has_queue && is_faster;
-    is_so.then_some(burst)
+/// What a link carried that dropped from bursts and had no queue. Such a path is a policer, or has a
+/// queue that holds less than a burst, and the mean says little of what it would carry of data that
+/// is sent evenly.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DroppedBursts {
+    /// The rate at which bursts passed.
+    pub burst: Rate,
+    /// The mean rate.
+    pub carried: Rate,
+}
+
+impl DroppedBursts {
+    /// Those of a verdict that names the link for a part of the time.
+    pub fn of(verdict: &Verdict, known: KnownPath) -> Option<Self> {
+        let typical = Typical::of(verdict, Limit::Link, known.goodput_max);
+        let (now, path) = (typical.rtt?, known.rtt?);
+        let has_queue = now.saturating_sub(path).as_secs_f64() > NO_QUEUE * path.as_secs_f64();
+        let (burst, carried) = (verdict.bursts?, typical.goodput);
+        let is_faster = burst.as_f64() >= FASTER_IN_BURSTS * carried.as_f64();
+        (typical.retransmissions > 0 && !has_queue && is_faster)
+            .then_some(DroppedBursts { burst, carried })
+    }
+
+    fn words(self) -> String {
+        let DroppedBursts { burst, carried } = self;
+        let is_timed = burst.as_f64() <= AT_ONCE * carried.as_f64();
+        let how = if is_timed { format!("at {burst}") } else { "at once".into() };
+        format!(
+            "the path dropped from bursts, with no queue before it: it carried {carried}, and bursts passed {how}"
+        )
+    }
 }
 
 /// The bound of the bytes in flight, under a limit that is a window or a buffer.

@@ -1,32 +1,42 @@
 //! Where the time of a connection went, in sentences and as a table.
 
-use crate::{Column, Layout, Table, figure, paragraph};
+use crate::{Column, Layout, Table, figure, paragraph, plan};
 use fullpipe_flow::account::{Account, AccountPart, Cause, Owner};
 use fullpipe_flow::connection::{Connection, Direction};
+use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection, SubCause};
+use fullpipe_flow::finding::Finding;
 use fullpipe_flow::limit::Limit;
+use fullpipe_model::change::Change;
 use fullpipe_model::units::{Bytes, Duration};
 
 /// Below this share of the time, what the network took is not worth naming.
 const SMALL: f64 = 0.05;
 
 /// The answer to "what was waited for".
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct WaitAnswer {
     /// What took the time: `4.0 s of 4.01 s: the server took 4.0 s to begin its answer`.
     pub claim: String,
-    /// What would change it; `None` where the findings about the transfer say that.
+    /// What would change it; `None` where nothing is known of that.
     pub remedy: Option<&'static str>,
+    /// The remedy as settings.
+    pub changes: Vec<Change>,
     /// Who has to act.
     pub who: &'static str,
+    /// Whether it was the data itself that took the time, held by a limit.
+    pub is_transfer: bool,
 }
 
 /// The first sentence about a connection; `None` where nothing is to be said but that it was.
-pub fn answer(connection: &Connection, account: &Account) -> Option<WaitAnswer> {
+pub fn answer(explained: &DiagnosedConnection, account: &Account) -> Option<WaitAnswer> {
     let is_data = |part: &AccountPart| matches!(part.cause, Cause::Transfer(_));
     let first = account.first().filter(|part| part.lost > Duration::ZERO || is_data(part))?;
-    let time = first.time;
-    let words = Words { connection, account, part: first };
-    let mut claim = format!("{} of {}: {}", rounded(time), rounded(account.time), words.claim());
+    let share = format!("{} of {}", rounded(first.time), rounded(account.time));
+    if let Some(answer) = of_transfer(explained, first, &share) {
+        return Some(answer);
+    }
+    let words = Words { connection: &explained.connection, account, part: first };
+    let mut claim = format!("{share}: {}", words.claim());
     let repairs =
         [Cause::SynRepeated, Cause::Timeouts, Cause::Recovery, Cause::PathMtu, Cause::PeerGone];
     let network = repairs.map(|cause| account.spent_on(cause)).into_iter();
@@ -36,7 +46,46 @@ pub fn answer(connection: &Connection, account: &Account) -> Option<WaitAnswer> 
     if is_application && network.as_secs_f64() < SMALL * account.time.as_secs_f64() {
         claim += "; nothing in the network is slow";
     }
-    Some(WaitAnswer { claim, remedy: words.remedy(), who: who(first) })
+    let (remedy, who) = (words.remedy(), who(first));
+    Some(WaitAnswer { claim, remedy, changes: Vec::new(), who, is_transfer: is_data(first) })
+}
+
+/// The answer where data under a limit took the time: what the finding about that limit says.
+fn of_transfer(
+    explained: &DiagnosedConnection,
+    part: &AccountPart,
+    share: &str,
+) -> Option<WaitAnswer> {
+    let (Cause::Transfer(limit), Some(direction)) = (part.cause, part.direction) else {
+        return None;
+    };
+    let findings = explained.findings();
+    let meant = |one: &&OfDirection<Finding>| one.direction == direction && one.what.limit == limit;
+    let finding = &findings.iter().find(meant)?.what;
+    let headline = explained.diagnosis(direction)?.headline();
+    let data = format!("data from {}", direction_words(part.direction));
+    let (claim, who) = if headline.is_guess() {
+        (format!("{share}: {data}; what held it is a guess: {headline}"), "not known yet")
+    } else {
+        let claim = format!("{share}: {data}{}: {}", held(limit), finding.event);
+        (claim, who_acts(explained, finding, part))
+    };
+    let (remedy, changes) = (Some(finding.remedy), finding.changes.clone());
+    Some(WaitAnswer { claim, remedy, changes, who, is_transfer: true })
+}
+
+/// Who has to act against a limit of the data.
+fn who_acts(
+    explained: &DiagnosedConnection,
+    finding: &Finding,
+    part: &AccountPart,
+) -> &'static str {
+    let is_policer = |cause: SubCause| matches!(cause, SubCause::Policer(_));
+    let mut causes = part.direction.into_iter().flat_map(|way| explained.sub_causes(way));
+    if finding.evidence.burst.is_some() || causes.any(is_policer) {
+        return "the sender, by sending evenly, or whoever runs the path";
+    }
+    who(part)
 }
 
 /// What took most of a connection's time, in a few words for a table; `None` where that is a limit
@@ -99,15 +148,23 @@ pub fn table(connection: &Connection, account: &Account, layout: Layout) -> Stri
     table.render(layout)
 }
 
-/// The answer, and the table below it.
-pub fn text(connection: &Connection, account: &Account, layout: Layout) -> String {
+/// The answer, if there is one, and the table of the parts below it.
+pub fn text(
+    connection: &Connection,
+    account: &Account,
+    answer: Option<&WaitAnswer>,
+    layout: Layout,
+) -> String {
     let mut text = String::new();
-    if let Some(answer) = answer(connection, account) {
+    if let Some(answer) = answer {
         text += &paragraph::fill("", &answer.claim, layout.width);
         text.push('\n');
         if let Some(remedy) = answer.remedy {
             text += &paragraph::fill("  to change it: ", remedy, layout.width);
             text.push('\n');
+        }
+        for change in &answer.changes {
+            text += &plan::advice_lines(change, layout);
         }
         text += &paragraph::fill("  who must act: ", answer.who, layout.width);
         text += "\n\n";
@@ -306,16 +363,20 @@ impl Words<'_> {
     }
 
     fn direction(&self) -> &'static str {
-        match self.part.direction {
-            Some(Direction::ClientToServer) => "client to server",
-            _ => "server to client",
-        }
+        direction_words(self.part.direction)
     }
 
     /// How much was asked each time.
     fn asked(&self) -> Bytes {
         let payload = self.connection.client_to_server.unique_payload.get();
         Bytes::new(payload / self.account.requests.max(1))
+    }
+}
+
+const fn direction_words(direction: Option<Direction>) -> &'static str {
+    match direction {
+        Some(Direction::ClientToServer) => "client to server",
+        _ => "server to client",
     }
 }
 

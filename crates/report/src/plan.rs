@@ -52,8 +52,17 @@ pub fn expected(prediction: &Prediction) -> String {
 }
 
 /// Whose setting it is.
-pub(crate) fn host_of(change: &Change) -> String {
+fn host_of(change: &Change) -> String {
     change.end.map_or_else(|| "host".into(), |end| end.to_string())
+}
+
+/// A setting to change against a limit, and the command that does.
+pub(crate) fn advice_lines(change: &Change, layout: Layout) -> String {
+    let start = format!("  on the {}: ", host_of(change));
+    let why = format!("{} ({})", change.words(), change.reason);
+    let why = fill(&start, &why, layout.width);
+    // One line, however long, because people paste it.
+    format!("{why}\n    {}\n", change.command())
 }
 
 fn from_of(change: &Change) -> String {

@@ -40,6 +40,9 @@ const ECHOES_LEAST: u32 = 16;
 const ECHOES_AT_RECEIVER: u32 = 4;
 /// Events that pass before trains are timed. A request and its answer have fewer.
 const UNTIMED: u8 = 6;
+/// Bytes that pass so many times as fast as they would if they were spread evenly over the round
+/// trip are of a burst.
+const IN_A_BURST: f32 = 3.0;
 /// If the lag is below 1/20 of the round trip, or below this time, the capture was taken at the
 /// sender.
 const NEAR: u64 = 20;
@@ -430,7 +433,7 @@ impl Series {
                 self.current.unread = self.current.unread.saturating_add(unread);
             }
             let window = window.map(|window| Window::new(Bytes::new(window.into())));
-            self.current.window_max = self.current.window_max.max(window);
+            self.current.window_max = self.current.window_max.max(window.into());
         }
         self.note();
     }
@@ -470,9 +473,24 @@ impl Series {
             self.untimed += 1;
             return;
         }
-        if let Some(rate) = self.trains.get_or_insert_default().passed(at, bytes) {
+        let even = self.even_time(bytes);
+        let trains = self.trains.get_or_insert_default();
+        if let Some((last, even)) = trains.last().zip(even) {
+            let gap = at.since(last).as_secs_f64() as f32;
+            if gap * IN_A_BURST <= even {
+                self.current.burst = self.current.burst.saturating_add(bytes as u32);
+                self.current.burst_time += gap;
+            }
+        }
+        if let Some(rate) = trains.passed(at, bytes) {
             self.current.train_max = self.current.train_max.max(rate as f32);
         }
+    }
+
+    /// The seconds that `bytes` would take if what is in flight passed evenly over a round trip.
+    fn even_time(&self, bytes: u64) -> Option<f32> {
+        let part = bytes as f32 / (bytes as f32 + self.in_flight() as f32);
+        Some(self.least.get()?.as_secs_f64() as f32 * part)
     }
 
     /// Notes that bytes of a flight passed, at the sender by their ACK, `gap` after those before.
@@ -542,7 +560,8 @@ impl Series {
     fn close(&mut self, at: Instant) {
         let in_flight_max = Bytes::new(self.in_flight().into());
         let window = self.window();
-        let next = Features { start: at, in_flight_max, window_max: window, ..Features::default() };
+        let next =
+            Features { start: at, in_flight_max, window_max: window.into(), ..Features::default() };
         let mut done = std::mem::replace(&mut self.current, next);
         done.length = at.since(done.start);
         done.segment = self.segment;

@@ -24,6 +24,12 @@ pub(super) struct Trains {
 }
 
 impl Trains {
+    /// When the event before was; `None` before the first.
+    pub fn last(&self) -> Option<Instant> {
+        let last = (usize::from(self.next) + EVENTS - 1) % EVENTS;
+        (self.count > 0).then(|| self.last[last].0)
+    }
+
     /// Notes that `bytes` passed. Returns the rate of the last events in bits a second, if they are
     /// a train.
     pub fn passed(&mut self, at: Instant, bytes: u64) -> Option<f64> {

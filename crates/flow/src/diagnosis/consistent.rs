@@ -143,7 +143,7 @@ fn replaced(verdict: &Verdict, told: impl Fn(&Interval) -> Interval) -> Verdict 
     let shown = is_shown_otherwise.then(|| verdict.shown().iter().map(&told).collect());
     let intervals = verdict.intervals.iter().map(&told).collect();
     let mut other = Verdict::new(verdict.source, intervals).with_coverage(verdict.coverage);
-    other.trains = verdict.trains;
+    (other.trains, other.bursts) = (verdict.trains, verdict.bursts);
     other.traits = verdict.traits.clone();
     other.part_traits = verdict.part_traits.clone();
     match shown {

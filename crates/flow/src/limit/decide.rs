@@ -7,6 +7,7 @@ mod gates;
 mod queues;
 mod rivals;
 mod surroundings;
+mod trains;
 mod traits;
 
 use super::thresholds::{
@@ -14,13 +15,14 @@ use super::thresholds::{
     BUSY_MOST, CAPACITY_PERCENTILE, CLOSING, COLLAPSED, FEW_PIECES, FEW_SEGMENTS, FILLED_LEAST,
     FILLED_MEAN, FLAT, GROWS_WITHIN, GROWTH, HASTY_LEAST, HASTY_PART, MOST, NEARLY, OF_HINT,
     OF_LINK, OF_UNQUEUED, OWN_PACE, PAUSED, PIECES, PLATEAU, PLATEAU_PERCENTILE, QUEUED_LEAST,
-    REPAIR_WITHIN, STILL_GROWS, TIMED, TIMERS_LEAST, TOUCHED, TRAIN_EVENTS_LEAST, TRAIN_RATE_MOST,
-    TRAINS_ALIKE, UNMOVED, UNREPAIRED, WOKEN,
+    REPAIR_WITHIN, STILL_GROWS, TIMED, TIMERS_LEAST, TOUCHED, TRAIN_EVENTS_LEAST, UNMOVED,
+    UNREPAIRED, WOKEN,
 };
 use brief::Brief;
 pub(crate) use features::Features;
 use queues::standing_queues;
 use surroundings::Surroundings;
+use trains::{burst_rate, train_rate};
 
 use super::judge::{Case, INTERVALS_LEAST, SEGMENTS_LEAST};
 use super::{Candidate, Coverage, Source, Verdict};
@@ -79,6 +81,7 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     let limits: Vec<Limit> = intervals.iter().map(Interval::limit).collect();
     let mut verdict = Verdict::new(Source::Capture, intervals).with_coverage(path.coverage);
     verdict.trains = train_rate(features);
+    verdict.bursts = burst_rate(features);
     if features.len() < INTERVALS_LEAST {
         return verdict;
     }
@@ -100,18 +103,6 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
 fn unknown(features: &[Features]) -> Vec<Interval> {
     let unknown = Candidate { limit: Limit::Unknown, share: 1.0 };
     features.iter().map(|f| f.interval(vec![unknown])).collect()
-}
-
-/// The rate of trains: the median of the fastest of each interval. `None` where these differ, or
-/// where a train of twice that rate would be too short to be timed. Then most include a pause.
-fn train_rate(features: &[Features]) -> Option<Rate> {
-    let mut rates: Vec<f64> =
-        features.iter().map(|f| f.train_max.into()).filter(|rate| *rate > 0.0).collect();
-    rates.sort_by(f64::total_cmp);
-    let (median, high) = (*rates.get(rates.len() / 2)?, *rates.get(rates.len() * 9 / 10)?);
-    let segment = features.iter().map(|f| f.segment).max()?;
-    let is_timed = median <= f64::from(segment) * TRAIN_RATE_MOST;
-    (is_timed && high <= TRAINS_ALIKE * median).then(|| Rate::from_bits_per_sec_f64(median))
 }
 
 /// The phase of congestion control, as far as segments show it.
@@ -435,7 +426,7 @@ impl<'a> Transfer<'a> {
         let f = &self.features[at];
         let (mean, segment, window) = (f.in_flight_mean(), f64::from(f.segment), window_of(f));
         let reaches = f.in_flight_max.as_f64() + 2.0 * segment >= window && mean >= NEARLY * window;
-        f.window_max.is_some() && (mean + segment >= TOUCHED * window || reaches)
+        f.window_max.get().is_some() && (mean + segment >= TOUCHED * window || reaches)
     }
 
     /// Whether the window keeps filling up. The application opens it bit by bit and the sender
@@ -452,7 +443,7 @@ impl<'a> Transfer<'a> {
     fn carries_less_than_the_window(&self, at: usize) -> bool {
         let f = &self.features[at];
         let window_per_rtt =
-            f.window_max.zip(self.rtt).and_then(|(window, rtt)| window.per_rtt(rtt));
+            f.window_max.get().zip(self.rtt).and_then(|(window, rtt)| window.per_rtt(rtt));
         let carried = f.evidence().goodput;
         window_per_rtt.is_some_and(|allowed| carried.as_f64() < UNREPAIRED * allowed.as_f64())
     }
@@ -557,7 +548,7 @@ impl<'a> Transfer<'a> {
 }
 
 fn window_of(f: &Features) -> f64 {
-    f.window_max.map_or(0.0, |window| window.bytes().as_f64())
+    f.window_max.get().map_or(0.0, |window| window.bytes().as_f64())
 }
 
 /// The value below which `percent` per cent of the values are; 0 if there are none.

@@ -35,6 +35,27 @@ fn a_policer_is_named_with_its_rate_and_its_bucket() {
     }
 }
 
+/// A token bucket of 24 kB at 30 Mbit/s over 40 ms. It lets a bucket pass each round trip, and what
+/// its tokens add meanwhile; a queue of that size delays.
+#[test]
+fn a_policer_that_drops_the_tails_of_bursts_is_named_and_a_queue_of_its_size_is_not() {
+    let tails = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/captures/tails");
+    let policed = connection(&tails.join("policer"), "server");
+    let mut causes = policed.sub_causes(Direction::ServerToClient);
+    let Some(SubCause::Policer(policer)) = causes.next() else { panic!("none") };
+    assert!(policer.drops_tails, "{policer:?}");
+    let bucket = policer.bucket.as_f64() / 24e3;
+    assert!((0.8..2.0).contains(&bucket), "{policer:?}");
+    assert!(policer.rate.as_f64() < 30e6, "it is no more than the mean: {policer:?}");
+    let finding = policed.findings()[0].what.clone();
+    assert!(finding.remedy.contains("evenly"), "{finding:?}");
+    for end in ["server", "client"] {
+        let queued = connection(&tails.join("queue"), end);
+        let mut causes = queued.sub_causes(Direction::ServerToClient);
+        assert!(!causes.any(|one| matches!(one, SubCause::Policer(_))), "{end}");
+    }
+}
+
 #[test]
 fn near_miss_what_is_held_by_something_else_has_no_sub_cause() {
     for run in runs("limits") {

@@ -6,7 +6,6 @@ use crate::{Column, Layout, Table, Tone, account, figure, paragraph, plan};
 use fullpipe_flow::connection::{Connection, Direction, DirectionFacts, Label, Warning};
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::limit::{Candidate, Interval, Limit, Verdict};
-use fullpipe_model::change::Change;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// Shown for a missing figure.
@@ -34,9 +33,13 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         ),
     };
     text.insert_str(text.len() - 1, &capture(connection, layout));
-    if let Some(account) = explained.account() {
-        text += &account::text(connection, &account, layout);
+    let account = explained.account();
+    let answer = account.as_ref().and_then(|account| account::answer(explained, account));
+    if let Some(account) = &account {
+        text += &account::text(connection, account, answer.as_ref(), layout);
     }
+    // What the answer says is not repeated.
+    let is_new = |remedy| answer.as_ref().is_none_or(|answer| answer.remedy != Some(remedy));
     text += &facts(connection, layout);
     let explanations = explained.explanations();
     for finding in explained.findings().iter() {
@@ -62,13 +65,16 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
             text += &paragraph::fill("  would fit as well: ", &rivals.join(", "), layout.width);
             text.push('\n');
         }
+        if !is_new(finding.what.remedy) {
+            continue;
+        }
         // What lies behind it says that below.
         if explanations.iter().all(|one| one.what.remedy != finding.what.remedy) {
             text += &paragraph::fill("  to change it: ", finding.what.remedy, layout.width);
             text.push('\n');
         }
         for change in &finding.what.changes {
-            text += &change_lines(change, layout);
+            text += &plan::advice_lines(change, layout);
         }
     }
     for explanation in explanations {
@@ -76,8 +82,10 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         text.push('\n');
         text += &paragraph::fill(&format!("{way}: "), &explanation.what.claim, layout.width);
         text.push('\n');
-        text += &paragraph::fill("  to change it: ", explanation.what.remedy, layout.width);
-        text.push('\n');
+        if is_new(explanation.what.remedy) {
+            text += &paragraph::fill("  to change it: ", explanation.what.remedy, layout.width);
+            text.push('\n');
+        }
     }
     text + &course(explained, layout)
 }
@@ -90,15 +98,6 @@ fn course(explained: &DiagnosedConnection, layout: Layout) -> String {
     let Some(diagnosis) = explained.bulk().filter(|_| is_told) else { return String::new() };
     let spans = spans(&diagnosis.verdict, connection.start, layout);
     format!("\nWhat limited the data from {}, and when:\n{spans}", words(connection.bulk()))
-}
-
-/// A setting to change, and the command that does.
-fn change_lines(change: &Change, layout: Layout) -> String {
-    let start = format!("  on the {}: ", plan::host_of(change));
-    let why = format!("{} ({})", change.words(), change.reason);
-    let why = paragraph::fill(&start, &why, layout.width);
-    // One line, however long, because people paste it.
-    format!("{why}\n    {}\n", change.command())
 }
 
 /// Where and how it was captured, and how it ended.

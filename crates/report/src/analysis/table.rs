@@ -68,7 +68,8 @@ fn worst(report: &Report, layout: Layout) -> String {
     let number = format!("#{}: ", first.connection.id);
     let mut text = String::new();
     let account = first.account();
-    let answer = account.as_ref().and_then(|account| account::answer(&first.connection, account));
+    let answer = account.as_ref().and_then(|account| account::answer(first, account));
+    let answer = answer.filter(|answer| !answer.is_transfer);
     if let Some((answer, remedy)) = answer.and_then(|one| one.remedy.map(|remedy| (one, remedy))) {
         let claim = format!("{}; to change it, {remedy}", answer.claim);
         return format!("\n{}\n", paragraph::fill(&number, &claim, layout.width));

@@ -6,7 +6,8 @@
 //! amount in flight. Between two bounds, as a full receive window with some loss, the amount is the
 //! same each time, too, but nothing is delayed and the path has room.
 
-use super::{Transfer, train_rate};
+use super::Transfer;
+use super::trains::train_rate;
 use crate::limit::percentiles::Sorted;
 use crate::limit::thresholds::{
     BEFORE_DROP, BUSY_AT_CEILING, CEILING_SPREAD, CEILINGS_LEAST, HELD_AT_CEILING, MOST_AT_CEILING,

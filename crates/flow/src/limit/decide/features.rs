@@ -3,6 +3,27 @@
 use crate::limit::least::Least;
 use crate::limit::verdict::{Candidate, Evidence, Interval};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
+use std::num::NonZeroU64;
+
+/// The largest of the windows that were noted, in eight bytes: many connections are open at once. It
+/// is kept one byte larger, so that a window of zero is one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PeakWindow(Option<NonZeroU64>);
+
+impl From<Option<Window>> for PeakWindow {
+    fn from(window: Option<Window>) -> Self {
+        PeakWindow(
+            window.and_then(|window| NonZeroU64::new(window.bytes().get().saturating_add(1))),
+        )
+    }
+}
+
+impl PeakWindow {
+    /// The largest; `None` before the first is noted.
+    pub fn get(self) -> Option<Window> {
+        self.0.map(|more| Window::new(Bytes::new(more.get() - 1)))
+    }
+}
 
 /// What a capture shows of the sender in one interval.
 #[derive(Debug, Clone, Copy, Default)]
@@ -34,6 +55,10 @@ pub(crate) struct Features {
     /// first ACK to its last, elsewhere from its first segment to its last. For short transfers
     /// only.
     pub passing: f32,
+    /// Bytes that passed at least three times as fast as they would if they were spread evenly over
+    /// the round trip, and the seconds that they took.
+    pub burst: u32,
+    pub burst_time: f32,
     /// How many flights of new data began, each after a pause in which the ACK of the flight before
     /// was awaited.
     pub flights: u16,
@@ -48,7 +73,7 @@ pub(crate) struct Features {
     pub full: u64,
     /// Nanoseconds with nothing in flight although the window had room.
     pub idle: u64,
-    pub window_max: Option<Window>,
+    pub window_max: PeakWindow,
     /// The least round-trip time measured.
     pub rtt: Least,
 }
@@ -77,6 +102,8 @@ impl Features {
         self.unread = self.unread.saturating_add(later.unread);
         self.train_max = self.train_max.max(later.train_max);
         self.passing += later.passing;
+        self.burst = self.burst.saturating_add(later.burst);
+        self.burst_time += later.burst_time;
         self.flights = self.flights.saturating_add(later.flights);
         self.in_flight_time += later.in_flight_time;
         self.full += later.full;
@@ -117,7 +144,7 @@ impl Features {
             in_flight: self.in_flight_max,
             in_flight_mean: (self.length > Duration::ZERO)
                 .then(|| Bytes::from_f64(self.in_flight_time / self.length.as_nanos() as f64)),
-            window: self.window_max,
+            window: self.window_max.get(),
             rtt: self.rtt.get(),
             window_full: self.part(self.full),
             idle: self.part(self.idle),

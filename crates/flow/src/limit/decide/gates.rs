@@ -4,7 +4,8 @@
 //! not happen: a slow reader closes its window, a send buffer is not made smaller by a drop, and a
 //! link that never delayed or dropped a segment was never full.
 
-use super::{Features, Transfer, train_rate, window_of};
+use super::trains::train_rate;
+use super::{Features, Transfer, window_of};
 use crate::limit::Limit;
 use crate::limit::judge::{LinkEvidence, Possible, ratio};
 use crate::limit::percentiles::Sorted;
@@ -19,7 +20,7 @@ use fullpipe_model::units::{Bytes, Duration, Rate};
 impl Transfer<'_> {
     /// Which limits the evidence allows. `limits` are what the rules decided.
     pub(super) fn possible(&self, limits: &[Limit]) -> Possible {
-        let is_window_known = self.features.iter().any(|f| f.window_max.is_some());
+        let is_window_known = self.features.iter().any(|f| f.window_max.get().is_some());
         let drops = self.after_drops();
         // What stood before the capture began, nobody saw.
         let is_reached = is_window_known && (!self.saw_start || self.reaches_window());
@@ -63,7 +64,7 @@ impl Transfer<'_> {
                 }
             })
             .collect();
-        if !self.saw_start && !self.features.iter().any(|f| f.window_max.is_some()) {
+        if !self.saw_start && !self.features.iter().any(|f| f.window_max.get().is_some()) {
             // A window of unknown size may close.
             return false;
         }

@@ -120,7 +120,7 @@ impl Transfer<'_> {
     fn of_window(&self, intervals: &Intervals<'_>, flights: &Sorted) -> [f64; 8] {
         let windows = Sorted::new(intervals.each(window_of).filter(|window| *window > 0.0));
         let widest = self.window_peak.last().copied().unwrap_or(0.0);
-        let part_of_window = |f: &Features| match f.window_max {
+        let part_of_window = |f: &Features| match f.window_max.get() {
             Some(_) => f.in_flight_mean() / window_of(f).max(1.0),
             None => NONE,
         };

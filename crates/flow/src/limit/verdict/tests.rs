@@ -1,0 +1,64 @@
+use super::*;
+
+fn interval(millis: u64, mbit: u64, retransmissions: u64) -> Interval {
+    Interval {
+        start: Instant::ZERO,
+        length: Duration::from_millis(millis),
+        candidates: vec![Candidate { limit: Limit::Link, share: 1.0 }],
+        evidence: Evidence {
+            goodput: Rate::from_bits_per_sec(mbit * 1_000_000),
+            retransmissions,
+            ..Evidence::default()
+        },
+    }
+}
+
+fn peak(intervals: &[(u64, u64, u64)]) -> Option<u64> {
+    let intervals =
+        intervals.iter().map(|(millis, mbit, again)| interval(*millis, *mbit, *again)).collect();
+    let verdict = Verdict::new(Source::Capture, intervals);
+    verdict.peak_goodput().map(|rate| rate.bits_per_sec() / 1_000_000)
+}
+
+/// A reader that starves beside a busy program: what it lets through makes a queue, and then
+/// its window is shut for seconds.
+#[test]
+fn no_opinion_moves_the_time_in_which_the_window_was_shut() {
+    let mut carrying = interval(400, 80, 0);
+    carrying.evidence.in_flight = Bytes::new(100_000);
+    let mut shut = interval(600, 0, 0);
+    shut.candidates = vec![Candidate { limit: Limit::ReceiverApplication, share: 1.0 }];
+    shut.evidence.window_full = 1.0;
+    let mut full = shut.clone();
+    full.evidence.in_flight = Bytes::new(100_000);
+    let mut verdict = Verdict::new(Source::Capture, vec![carrying, shut, full]);
+    verdict.turn_to(Limit::Link, 0..3, |_| true);
+    let limits: Vec<Limit> = verdict.intervals.iter().map(Interval::limit).collect();
+    assert_eq!(limits, [Limit::Link, Limit::ReceiverApplication, Limit::Link]);
+    assert_eq!(verdict.proven(LinkEvidence::None), 0.0, "the link is named first");
+    verdict.intervals.pop();
+    let verdict = Verdict::new(Source::Capture, verdict.intervals);
+    assert_eq!(verdict.limited_by().limit, Limit::ReceiverApplication);
+    assert!((verdict.proven(LinkEvidence::None) - 0.6).abs() < 1e-9);
+}
+
+#[test]
+fn the_peak_is_what_the_path_carried_and_not_what_one_ack_told_of() {
+    assert_eq!(peak(&[(10, 5, 0), (10, 7, 0), (10, 6, 0)]), Some(7));
+    let hole = [
+        (10, 5, 0),
+        (10, 5, 0),
+        (10, 0, 1),
+        (10, 0, 0),
+        (10, 18, 0),
+        (10, 6, 0),
+        (10, 6, 0),
+        (10, 6, 0),
+        (10, 6, 0),
+    ];
+    assert_eq!(peak(&hole), Some(6), "a filled hole");
+    assert_eq!(peak(&[(10, 5, 0), (10, 7, 0), (1, 90, 0)]), Some(7), "the last one is cut short");
+    assert_eq!(peak(&[(10, 5, 1), (10, 7, 1)]), Some(6), "both together");
+    assert_eq!(peak(&[(10, 0, 0)]), None);
+    assert_eq!(peak(&[]), None);
+}
