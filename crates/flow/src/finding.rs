@@ -284,9 +284,9 @@ const AT_ONCE: f64 = 100.0;
 /// A round trip that is longer by no more than this fraction of the path's had no queue.
 const NO_QUEUE: f64 = 0.02;
 
-/// What a link carried that dropped from bursts and had no queue. Such a path is a policer, or has a
-/// queue that holds less than a burst, and the mean says little of what it would carry of data that
-/// is sent evenly.
+/// What a link carried that dropped from bursts and had no queue. Such a path is a policer, or has
+/// a queue that holds less than a burst, and the mean says little of what it would carry of data
+/// that is sent evenly.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DroppedBursts {
     /// The rate at which bursts passed.

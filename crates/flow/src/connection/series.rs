@@ -12,6 +12,8 @@
 //! 7323), the lag follows the queue, because data that echoes an ACK's TSval left the sender after
 //! that ACK arrived.
 
+mod passing;
+
 use super::relabel::RTO_LEAST;
 use super::scale_guess::ScaleGuess;
 use super::spacing::Spacing;
@@ -38,11 +40,6 @@ const INTERVAL_MOST_OF_GUESS: Duration = Duration::from_secs(1);
 /// than an ACK is echoed, which happens only at the receiver.
 const ECHOES_LEAST: u32 = 16;
 const ECHOES_AT_RECEIVER: u32 = 4;
-/// Events that pass before trains are timed. A request and its answer have fewer.
-const UNTIMED: u8 = 6;
-/// Bytes that pass so many times as fast as they would if they were spread evenly over the round
-/// trip are of a burst.
-const IN_A_BURST: f32 = 3.0;
 /// If the lag is below 1/20 of the round trip, or below this time, the capture was taken at the
 /// sender.
 const NEAR: u64 = 20;
@@ -465,41 +462,6 @@ impl Series {
         let spacing = self.interval.as_nanos().checked_div(acks).unwrap_or(0);
         let least = LEAST.max(Duration::from_nanos(self.lag.as_nanos() / 25));
         least.max(Duration::from_nanos(spacing.saturating_mul(2)).min(Duration::from_millis(100)))
-    }
-
-    fn passed(&mut self, at: Instant, bytes: u64) {
-        self.current.train_events += 1;
-        if self.untimed < UNTIMED {
-            self.untimed += 1;
-            return;
-        }
-        let even = self.even_time(bytes);
-        let trains = self.trains.get_or_insert_default();
-        if let Some((last, even)) = trains.last().zip(even) {
-            let gap = at.since(last).as_secs_f64() as f32;
-            if gap * IN_A_BURST <= even {
-                self.current.burst = self.current.burst.saturating_add(bytes as u32);
-                self.current.burst_time += gap;
-            }
-        }
-        if let Some(rate) = trains.passed(at, bytes) {
-            self.current.train_max = self.current.train_max.max(rate as f32);
-        }
-    }
-
-    /// The seconds that `bytes` would take if what is in flight passed evenly over a round trip.
-    fn even_time(&self, bytes: u64) -> Option<f32> {
-        let part = bytes as f32 / (bytes as f32 + self.in_flight() as f32);
-        Some(self.least.get()?.as_secs_f64() as f32 * part)
-    }
-
-    /// Notes that bytes of a flight passed, at the sender by their ACK, `gap` after those before.
-    /// They may begin a flight where the sender knows that the one before arrived. They do if they
-    /// come later than a busy path lets segments follow each other.
-    fn pace(&mut self, gap: Duration, may_begin: bool) {
-        let paced = self.spacing.pace(gap.as_secs_f64() as f32, may_begin);
-        self.current.flights = self.current.flights.saturating_add(paced.flights);
-        self.current.passing += paced.passing;
     }
 
     /// The highest number that the sender knows to be acknowledged, or is about to: data may pass a

@@ -4,7 +4,8 @@
 use super::table::arrow;
 use crate::{Column, Layout, Table, Tone, account, figure, paragraph, plan};
 use fullpipe_flow::connection::{Connection, Direction, DirectionFacts, Label, Warning};
-use fullpipe_flow::diagnosis::DiagnosedConnection;
+use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection};
+use fullpipe_flow::finding::Finding;
 use fullpipe_flow::limit::{Candidate, Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
@@ -43,39 +44,10 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
     text += &facts(connection, layout);
     let explanations = explained.explanations();
     for finding in explained.findings().iter() {
-        let way = words(finding.direction);
-        text.push('\n');
-        text += &paragraph::fill(&format!("{way}: "), &finding.what.claim, layout.width);
-        text.push('\n');
-        if let Some(doubt) = &finding.what.doubt {
-            text += &paragraph::fill("  how sure: ", doubt, layout.width);
-            text.push('\n');
-        }
-        if !finding.what.reasons.is_empty() {
-            let reasons: Vec<&str> =
-                finding.what.reasons.iter().map(|reason| reason.words.as_str()).collect();
-            text += &paragraph::fill("  what decided: ", &reasons.join("; "), layout.width);
-            text.push('\n');
-        }
-        if !finding.what.rivals.is_empty() {
-            let rival = |rival: &Candidate| {
-                format!("{} ({:.0} % of that time)", rival.limit, rival.share * 100.0)
-            };
-            let rivals: Vec<String> = finding.what.rivals.iter().map(rival).collect();
-            text += &paragraph::fill("  would fit as well: ", &rivals.join(", "), layout.width);
-            text.push('\n');
-        }
-        if !is_new(finding.what.remedy) {
-            continue;
-        }
-        // What lies behind it says that below.
-        if explanations.iter().all(|one| one.what.remedy != finding.what.remedy) {
-            text += &paragraph::fill("  to change it: ", finding.what.remedy, layout.width);
-            text.push('\n');
-        }
-        for change in &finding.what.changes {
-            text += &plan::advice_lines(change, layout);
-        }
+        let remedy = finding.what.remedy;
+        // Unless what lies behind it says that below.
+        let is_told = explanations.iter().all(|one| one.what.remedy != remedy);
+        text += &finding_text(finding, is_new(remedy).then_some(is_told), layout);
     }
     for explanation in explanations {
         let way = words(explanation.direction);
@@ -88,6 +60,41 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         }
     }
     text + &course(explained, layout)
+}
+
+/// A finding, with what else would fit. `advice` is absent where its advice was given already, and
+/// says whether the remedy is told beside the settings.
+fn finding_text(finding: &OfDirection<Finding>, advice: Option<bool>, layout: Layout) -> String {
+    let way = words(finding.direction);
+    let finding = &finding.what;
+    let mut text = String::from("\n");
+    let mut line = |start: &str, what: &str| {
+        text += &paragraph::fill(start, what, layout.width);
+        text.push('\n');
+    };
+    line(&format!("{way}: "), &finding.claim);
+    if let Some(doubt) = &finding.doubt {
+        line("  how sure: ", doubt);
+    }
+    if !finding.reasons.is_empty() {
+        let reasons: Vec<&str> =
+            finding.reasons.iter().map(|reason| reason.words.as_str()).collect();
+        line("  what decided: ", &reasons.join("; "));
+    }
+    if !finding.rivals.is_empty() {
+        let rival = |rival: &Candidate| {
+            format!("{} ({:.0} % of that time)", rival.limit, rival.share * 100.0)
+        };
+        let rivals: Vec<String> = finding.rivals.iter().map(rival).collect();
+        line("  would fit as well: ", &rivals.join(", "));
+    }
+    if advice == Some(true) {
+        line("  to change it: ", finding.remedy);
+    }
+    for change in finding.changes.iter().filter(|_| advice.is_some()) {
+        text += &plan::advice_lines(change, layout);
+    }
+    text
 }
 
 /// What limited most of the data, and when. Where nothing is to be said of it, this would only

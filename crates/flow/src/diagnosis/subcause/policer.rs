@@ -2,8 +2,8 @@
 //!
 //! There are two signs of it. A bucket that is larger than what is sent at once lets its own rate
 //! pass: the rate from one loss to the next stays the same, with no queue, which the trained judge
-//! finds. A smaller one lets bursts pass and drops their tails: what passes is a bucket a round trip,
-//! whatever its rate is.
+//! finds. A smaller one lets bursts pass and drops their tails: what passes is a bucket a round
+//! trip, whatever its rate is.
 
 use super::Seen;
 use crate::finding::{DroppedBursts, KnownPath};
@@ -13,8 +13,8 @@ use fullpipe_model::units::{Bytes, Duration, Rate};
 /// Least probability that the trained judge must give. In generated runs (seeds 5 and 12), 70 of 78
 /// captures of policed transfers have 0.85 or more, and none of 538 others has as much as this.
 const LIKELY: f64 = 0.8;
-/// How often dropped bursts are a policer's: in 202 of 205 captures of generated transfers and worlds
-/// (seeds 1, 2, 3, 13, 14, 9031 and 9032, and 24, 31, 32 and 33).
+/// How often dropped bursts are a policer's: in 202 of 205 captures of generated transfers and
+/// worlds (seeds 1, 2, 3, 13, 14, 9031 and 9032, and 24, 31, 32 and 33).
 const LIKELY_BY_BURSTS: f64 = 0.98;
 
 /// A token bucket, as far as a capture shows it.

@@ -5,8 +5,8 @@ use crate::limit::verdict::{Candidate, Evidence, Interval};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
 use std::num::NonZeroU64;
 
-/// The largest of the windows that were noted, in eight bytes: many connections are open at once. It
-/// is kept one byte larger, so that a window of zero is one.
+/// The largest of the windows that were noted, in eight bytes: many connections are open at once.
+/// It is kept one byte larger, so that a window of zero is one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PeakWindow(Option<NonZeroU64>);
 

@@ -16,8 +16,8 @@ pub(super) fn train_rate(features: &[Features]) -> Option<Rate> {
     (is_timed && high <= TRAINS_ALIKE * median).then(|| Rate::from_bits_per_sec_f64(median))
 }
 
-/// The rate of bursts, where most bytes pass in them: they pass much faster than if they were spread
-/// evenly over the round trip. A link that is always busy spreads them.
+/// The rate of bursts, where most bytes pass in them: they pass much faster than if they were
+/// spread evenly over the round trip. A link that is always busy spreads them.
 pub(super) fn burst_rate(features: &[Features]) -> Option<Rate> {
     let burst: f64 = features.iter().map(|f| f64::from(f.burst)).sum();
     let time: f64 = features.iter().map(|f| f64::from(f.burst_time)).sum();
