@@ -9,6 +9,7 @@ use crate::recording;
 use crate::rounds::Findings;
 use crate::stream::{Stream, first_packet};
 use fullpipe_flow::capture::Packet;
+use fullpipe_flow::connection::Labels;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -138,13 +139,13 @@ impl Capture {
         let recorded = self.recording.and_then(|read| read(&mut self.origins, &options.config));
         match recorded {
             Some(recorded) => Connections::recorded(recorded, findings),
-            None => Connections::captured(self.stream(), options, findings),
+            None => Connections::captured(self.stream(sorts(options)), options, findings),
         }
     }
 
     /// Its TCP segments with their labels, in the order of the capture.
     pub fn labelled_packets(self, options: &Options) -> LabelledPackets {
-        LabelledPackets::new(self.stream(), options)
+        LabelledPackets::new(self.stream(sorts(options)), options)
     }
 
     /// Calls `packet` for each packet, until it fails or nothing is left.
@@ -155,7 +156,7 @@ impl Capture {
         self,
         mut packet: impl FnMut(&Packet<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut stream = self.stream();
+        let mut stream = self.stream(false);
         let mut given = Ok(());
         let mut goes_on = true;
         while goes_on && given.is_ok() {
@@ -166,10 +167,17 @@ impl Capture {
             });
         }
         given?;
-        stream.into_errors().into_iter().next().map_or(Ok(()), |error| Err(error.into()))
+        let (_, errors) = stream.finish();
+        errors.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
     }
 
-    fn stream(self) -> Stream {
-        Stream::new(self.origins, self.open)
+    fn stream(self, sorts: bool) -> Stream {
+        Stream::new(self.origins, self.open, sorts)
     }
+}
+
+/// Whether packets whose times go back are sorted. Wireshark takes them as they come, so its labels
+/// do, too.
+fn sorts(options: &Options) -> bool {
+    options.config.labels != Labels::Wireshark
 }

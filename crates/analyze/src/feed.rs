@@ -71,7 +71,9 @@ impl Feed {
 
     /// Counts, and why files were not read to their ends.
     pub fn finish(self) -> (Counts, Vec<Error>) {
-        (self.intake.finish(), self.stream.into_errors())
+        let (mut counts, errors) = self.stream.finish();
+        counts += self.intake.finish();
+        (counts, errors)
     }
 }
 

@@ -34,6 +34,7 @@ mod connections;
 mod drive;
 mod error;
 mod feed;
+mod in_order;
 mod numbers;
 mod options;
 mod origin;

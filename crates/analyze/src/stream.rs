@@ -5,8 +5,10 @@
 //! that follow one another, such as rotated captures, one is open at a time, and nothing is copied.
 
 use crate::error::Error;
+use crate::in_order::{InOrder, Waiting};
 use crate::origin::{Open, Origin};
-use fullpipe_flow::capture::{LinkType, Packet, ReadError, Reader, Unpack};
+use fullpipe_flow::Counts;
+use fullpipe_flow::capture::{Packet, ReadError, Reader, Unpack};
 use fullpipe_model::units::Instant;
 use std::io::Read;
 use std::path::Path;
@@ -25,12 +27,17 @@ pub struct Stream {
     files: Vec<File>,
     /// The index in `files` of the file being read.
     current: Option<usize>,
+    /// Whether packets are put into the order of time.
+    sorts: bool,
+    /// What files that were read tell of themselves.
+    counts: Counts,
     errors: Vec<Error>,
 }
 
 impl Stream {
-    /// The packets of `origins`, in the order in which they were named.
-    pub fn new(origins: Vec<Origin>, open: Open) -> Self {
+    /// The packets of `origins`, in the order in which they were named. Where `sorts`, those of a
+    /// file whose times go back are put into the order of time.
+    pub fn new(origins: Vec<Origin>, open: Open, sorts: bool) -> Self {
         let is_one = origins.len() == 1;
         let turn = |(place, origin): (usize, Origin)| {
             // Files without a packet come last, and report their problem there.
@@ -42,7 +49,8 @@ impl Stream {
         };
         let mut waiting: Vec<_> = origins.into_iter().enumerate().map(turn).collect();
         waiting.sort_by_key(|(turn, _)| std::cmp::Reverse(*turn));
-        Stream { open, waiting, files: Vec::new(), current: None, errors: Vec::new() }
+        let (files, counts, errors) = (Vec::new(), Counts::default(), Vec::new());
+        Stream { open, waiting, files, current: None, sorts, counts, errors }
     }
 
     /// Reads on and passes complete packets to `packet`; false if nothing is left.
@@ -56,20 +64,23 @@ impl Stream {
             Ok(Progress::Waits) => {}
             Ok(Progress::Ended) => {
                 let file = self.files.swap_remove(current);
-                self.errors.extend(file.end().err());
+                self.errors.extend(file.end(&mut self.counts).err());
             }
             Err(cause) => {
-                let name = self.files.swap_remove(current).name;
+                let file = self.files.swap_remove(current);
+                let name = file.name.clone();
+                // Why it ends here is the cause; what is missing behind it says no more.
+                let _ = file.end(&mut self.counts);
                 self.errors.push(Error::Read { name, cause });
             }
         }
         true
     }
 
-    /// Why files were not read to their ends. Packets before that, and those of the other files,
-    /// were read.
-    pub fn into_errors(self) -> Vec<Error> {
-        self.errors
+    /// What the files tell of themselves, and why they were not read to their ends. Packets before
+    /// that, and those of the other files, were read.
+    pub fn finish(self) -> (Counts, Vec<Error>) {
+        (self.counts, self.errors)
     }
 
     /// The file with the next packet, opened if necessary; `None` if there is none, or it cannot be
@@ -80,7 +91,7 @@ impl Stream {
             next.is_none_or(|next| *turn < self.files[next].turn())
         };
         let Some((turn, origin)) = self.waiting.pop_if(is_due) else { return next };
-        match File::open(origin, turn.1, &self.open) {
+        match File::open(origin, turn.1, &self.open, self.sorts) {
             Ok(file) => {
                 self.files.push(file);
                 Some(self.files.len() - 1)
@@ -120,17 +131,10 @@ struct File {
     place: usize,
     source: Bytes,
     reader: Reader,
-    /// Whether a packet waits until it is due.
-    is_held: bool,
-    held: Held,
-}
-
-/// A packet that waits until it is due; its memory is reused.
-struct Held {
-    at: Instant,
-    link_type: LinkType,
-    data: Vec<u8>,
-    original_length: usize,
+    order: InOrder,
+    sorts: bool,
+    /// A packet that waits until it is due.
+    held: Option<Waiting>,
 }
 
 enum Progress {
@@ -142,7 +146,7 @@ enum Progress {
 }
 
 impl File {
-    fn open(origin: Origin, place: usize, open: &Open) -> Result<Self, Error> {
+    fn open(origin: Origin, place: usize, open: &Open, sorts: bool) -> Result<Self, Error> {
         let (name, opened) = match origin {
             Origin::File(path) => match open(&path) {
                 Ok(opened) => (path.display().to_string(), opened),
@@ -154,18 +158,17 @@ impl File {
             Ok(source) => source,
             Err(cause) => return Err(Error::Read { name, cause: cause.into() }),
         };
-        let held = Held {
-            at: Instant::ZERO,
-            link_type: LinkType::RAW,
-            data: Vec::new(),
-            original_length: 0,
-        };
-        Ok(File { name, place, source, reader: Reader::new(), is_held: false, held })
+        let (reader, mut order) = (Reader::new(), InOrder::default());
+        if sorts {
+            // Until the first packet has told how many interfaces there are.
+            order.wait();
+        }
+        Ok(File { name, place, source, reader, order, sorts, held: None })
     }
 
     /// When the waiting packet is due.
     fn turn(&self) -> Turn {
-        (self.held.at, self.place)
+        (self.held.as_ref().map_or(Instant::ZERO, Waiting::at), self.place)
     }
 
     /// Passes on packets that come before `until`, and reads once.
@@ -174,16 +177,36 @@ impl File {
         until: Option<Turn>,
         mut packet: impl FnMut(&Packet<'_>),
     ) -> Result<Progress, ReadError> {
-        if std::mem::take(&mut self.is_held) {
-            packet(&self.held.packet());
+        if let Some(held) = self.held.take() {
+            packet(&held.packet());
+            self.order.give_back(held);
         }
-        if self.give(until, &mut packet)? {
+        let read = self.read_on(until, &mut packet);
+        if read.is_err() {
+            // What was read before the error still counts.
+            self.order.end();
+            self.give_waiting(None, &mut packet);
+        }
+        read
+    }
+
+    fn read_on(
+        &mut self,
+        until: Option<Turn>,
+        packet: &mut impl FnMut(&Packet<'_>),
+    ) -> Result<Progress, ReadError> {
+        if self.give(until, packet)? {
             return Ok(Progress::Waits);
         }
-        if self.reader.fill(&mut self.source)? == 0 {
-            return Ok(Progress::Ended);
+        let has_ended = self.reader.fill(&mut self.source)? == 0;
+        if has_ended {
+            self.order.end();
         }
-        Ok(if self.give(until, &mut packet)? { Progress::Waits } else { Progress::GoesOn })
+        Ok(match self.give(until, packet)? {
+            true => Progress::Waits,
+            false if has_ended => Progress::Ended,
+            false => Progress::GoesOn,
+        })
     }
 
     /// Passes on complete packets that come before `until`; returns whether one waits.
@@ -192,39 +215,57 @@ impl File {
         until: Option<Turn>,
         packet: &mut impl FnMut(&Packet<'_>),
     ) -> Result<bool, ReadError> {
-        while let Some(found) = self.reader.next_packet()? {
-            if until.is_some_and(|until| until < (found.at, self.place)) {
-                self.held.keep(&found);
-                self.is_held = true;
+        loop {
+            if self.give_waiting(until, packet) {
                 return Ok(true);
+            }
+            let Some(found) = self.reader.next_packet()? else { return Ok(false) };
+            if self.order.waits() {
+                let is_first = self.order.push(&found);
+                if is_first && !self.reader.has_several_interfaces() {
+                    self.order.end();
+                }
+                continue;
+            }
+            if until.is_some_and(|until| until < (found.at, self.place)) {
+                self.held = Some(self.order.keep(&found));
+                return Ok(true);
+            }
+            if self.order.passes(found.at) && self.sorts {
+                self.order.wait();
             }
             packet(&found);
         }
-        Ok(false)
     }
 
-    /// Ends the file, or reports what is missing.
-    fn end(self) -> Result<(), Error> {
+    /// Passes on packets that need not wait for others and come before `until`; returns whether one
+    /// waits for that.
+    fn give_waiting(&mut self, until: Option<Turn>, packet: &mut impl FnMut(&Packet<'_>)) -> bool {
+        while let Some(next) = self.order.pop() {
+            if until.is_some_and(|until| until < (next.at(), self.place)) {
+                self.held = Some(next);
+                return true;
+            }
+            packet(&next.packet());
+            self.order.give_back(next);
+        }
+        false
+    }
+
+    /// Ends the file, adds what it tells of itself, and reports what is missing.
+    fn end(self, counts: &mut Counts) -> Result<(), Error> {
         let (name, summary) = (self.name, self.reader.finish());
+        *counts += Counts {
+            dropped: summary.dropped,
+            backwards: self.order.backwards,
+            unsorted: self.order.unsorted,
+            ..Counts::default()
+        };
         match summary.cut {
             0 if summary.recognised => Ok(()),
             0 => Err(Error::Empty { name }),
             bytes => Err(Error::Cut { name, bytes, packets: summary.packets }),
         }
-    }
-}
-
-impl Held {
-    fn keep(&mut self, packet: &Packet<'_>) {
-        let Packet { at, link_type, data, original_length } = *packet;
-        self.data.clear();
-        self.data.extend_from_slice(data);
-        (self.at, self.link_type, self.original_length) = (at, link_type, original_length);
-    }
-
-    fn packet(&self) -> Packet<'_> {
-        let Held { at, link_type, ref data, original_length } = *self;
-        Packet { at, link_type, data, original_length }
     }
 }
 

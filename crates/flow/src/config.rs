@@ -78,6 +78,17 @@ pub struct Counts {
     /// Connections finished early because of [`Config::max_open`]; what came later of them is a
     /// connection of its own.
     pub forced_out: u64,
+    /// Packets that the capture itself dropped, by the counters that it wrote (pcapng's
+    /// `isb_ifdrop` and `isb_osdrop`); `None` where it wrote none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u64>,
+    /// Packets whose time is before that of a packet before them in the file.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub backwards: u64,
+    /// Of them, those that were not sorted by time, because they are too late for it or because
+    /// nobody asked for it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unsorted: u64,
     /// Samples given, where they are the evidence and not packets.
     #[serde(skip_serializing_if = "is_zero")]
     pub samples: u64,
@@ -100,8 +111,19 @@ impl Counts {
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Counts) {
         // All of them by name, so that a new one is not forgotten.
-        let Counts { packets, not_tcp, fragments, cut, filtered, untracked, forced_out, samples } =
-            other;
+        let Counts {
+            packets,
+            not_tcp,
+            fragments,
+            cut,
+            filtered,
+            untracked,
+            forced_out,
+            dropped,
+            backwards,
+            unsorted,
+            samples,
+        } = other;
         self.packets += packets;
         self.not_tcp += not_tcp;
         self.fragments += fragments;
@@ -109,6 +131,9 @@ impl std::ops::AddAssign for Counts {
         self.filtered += filtered;
         self.untracked += untracked;
         self.forced_out += forced_out;
+        self.dropped = self.dropped.map_or(dropped, |one| Some(one + dropped.unwrap_or(0)));
+        self.backwards += backwards;
+        self.unsorted += unsorted;
         self.samples += samples;
     }
 }

@@ -2,9 +2,11 @@
 //! and all details of one.
 
 mod depth;
+mod remarks;
 mod table;
 
 pub use depth::depth;
+pub use remarks::remarks;
 pub use table::table;
 
 use fullpipe_flow::connection::{Connection, Place, Warning};

@@ -1,6 +1,8 @@
+use super::Stream;
 use crate::Capture;
 use crate::error::Error;
-use fullpipe_flow::capture::write;
+use crate::origin::{Origin, opener};
+use fullpipe_flow::capture::{write, write_ng};
 use fullpipe_model::units::Instant;
 use proptest::prelude::*;
 use std::path::PathBuf;
@@ -113,4 +115,70 @@ fn rotated_files_are_open_one_at_a_time() {
     // The last packet of one waits while the first of the next is looked at.
     assert!(most.load(Ordering::Relaxed) <= 2, "{most:?}");
     assert_eq!(open.load(Ordering::Relaxed), 0);
+}
+
+/// A file of two interfaces, each of which writes in its own batches.
+fn of_two_interfaces(packets: &[(u32, u64)]) -> Vec<u8> {
+    let mut file = Vec::new();
+    write_ng::file_header(&["in", "out"], &mut file);
+    for (interface, at) in packets {
+        write_ng::packet(*interface, Instant::from_nanos(*at), &[7], 1, "", &mut file);
+    }
+    file
+}
+
+proptest! {
+    /// Interfaces that write in batches are merged by time, whatever the pieces in which the file
+    /// is read; what goes back within one interface's file is sorted from there on.
+    #[test]
+    fn interfaces_that_write_in_batches_are_merged(
+        times in prop::collection::vec((0_u32..2, 0_u64..900_000_000), 1..60),
+    ) {
+        let file = of_two_interfaces(&times);
+        let mut stream = Stream::new(
+            vec![Origin::Reader("two".into(), Box::new(std::io::Cursor::new(file)))],
+            opener(),
+            true,
+        );
+        let mut found = Vec::new();
+        while stream.read(|packet| found.push(packet.at.as_nanos())) {}
+        let mut expected: Vec<u64> = times.iter().map(|(_, at)| *at).collect();
+        expected.sort_unstable();
+        prop_assert_eq!(found, expected);
+        let (counts, errors) = stream.finish();
+        prop_assert!(errors.is_empty());
+        let mut newest = 0;
+        let back = times.iter().filter(|(_, at)| {
+            newest = newest.max(*at);
+            *at < newest
+        });
+        prop_assert_eq!(counts.backwards, back.count() as u64);
+        prop_assert_eq!(counts.unsorted, 0);
+    }
+}
+
+#[test]
+fn a_file_whose_clock_goes_back_is_sorted_from_there_on() {
+    let file = capture(&[10, 30, 20, 50, 40, 60], 1);
+    let read = |sorts| {
+        let origin = Origin::Reader("one".into(), Box::new(std::io::Cursor::new(file.clone())));
+        let mut stream = Stream::new(vec![origin], opener(), sorts);
+        let mut found = Vec::new();
+        while stream.read(|packet| found.push(packet.at.as_nanos())) {}
+        let counts = stream.finish().0;
+        (found, counts.backwards, counts.unsorted)
+    };
+    assert_eq!(read(true), (vec![10, 30, 20, 40, 50, 60], 2, 1));
+    assert_eq!(read(false), (vec![10, 30, 20, 50, 40, 60], 2, 2), "as Wireshark takes them");
+}
+
+#[test]
+fn what_waits_before_an_error_is_not_lost() {
+    let mut file = of_two_interfaces(&[(0, 50), (1, 20), (0, 70)]);
+    file.extend([6, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
+    let origin = Origin::Reader("broken".into(), Box::new(std::io::Cursor::new(file)));
+    let mut stream = Stream::new(vec![origin], opener(), true);
+    let mut found = Vec::new();
+    while stream.read(|packet| found.push(packet.at.as_nanos())) {}
+    assert_eq!((found, stream.finish().1.len()), (vec![20, 50, 70], 1));
 }

@@ -18,9 +18,10 @@ use fullpipe_flow::schema::{CONNECTIONS, PACKETS, columns_in_short};
 use fullpipe_flow::trace::TraceBounds;
 use fullpipe_flow::{Analysis, Config};
 use fullpipe_model::units::Duration;
-use fullpipe_report::analysis::{Report, depth, table};
+use fullpipe_report::analysis::{Report, depth, remarks, table};
 use fullpipe_report::escape;
 use fullpipe_report::graph::{graphs, plot};
+use fullpipe_report::paragraph::fill;
 use rows::Rows;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -234,6 +235,9 @@ impl Analyze {
                 let told = "connections were ended early, as too many were open at a time";
                 remark(&format!("fullpipe: {name}: {} {told}", counts.forced_out));
             }
+            for told in remarks(&counts) {
+                remark(&format!("fullpipe: {name}: {told}"));
+            }
             is_whole &= self.problem(errors)?.is_none();
         }
         rows.finish()?;
@@ -344,7 +348,10 @@ impl Analyze {
                     [only] if self.connection.is_some() || report.total() == 1 => {
                         let (of, depth) = (report.counts.of(), depth(only, layout()));
                         let file = escape::in_line(&report.file);
-                        format!("{file}: {of}\n\n{depth}{}", self.plots(only))
+                        let remarks = remarks(&report.counts).into_iter();
+                        let remarks: String =
+                            remarks.map(|one| fill("but ", &one, layout().width) + "\n").collect();
+                        format!("{file}: {of}\n{remarks}\n{depth}{}", self.plots(only))
                     }
                     _ => table(report, self.top.unwrap_or(TOP), layout()),
                 };

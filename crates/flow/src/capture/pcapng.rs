@@ -11,7 +11,13 @@ const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
+const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
+const END_OF_OPTIONS: u32 = 0;
+/// Options of interface statistics: packets that were dropped for want of room by the interface,
+/// and by the operating system on the way to the program that captures.
+const ISB_IFDROP: u32 = 5;
+const ISB_OSDROP: u32 = 7;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// The most interfaces of one section that are remembered, so that a hostile file cannot fill the
 /// memory with descriptions.
@@ -22,6 +28,8 @@ const MAX_INTERFACES: usize = 1 << 16;
 pub(super) struct State {
     big_endian: bool,
     interfaces: Vec<Interface>,
+    /// Packets that earlier sections say were dropped.
+    dropped_before: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -32,6 +40,8 @@ struct Interface {
     resolution: u64,
     /// Seconds to add.
     offset: i64,
+    /// How many packets it dropped; its statistics count from its start, so the last ones count.
+    dropped: Option<u64>,
 }
 
 impl State {
@@ -56,6 +66,7 @@ impl State {
                 | INTERFACE_DESCRIPTION
                 | OBSOLETE_PACKET
                 | SIMPLE_PACKET
+                | INTERFACE_STATISTICS
                 | ENHANCED_PACKET
         );
         if !interesting {
@@ -66,7 +77,11 @@ impl State {
             return Step::Bad("does not repeat its length at its end");
         }
         match kind {
-            SECTION_HEADER => self.interfaces.clear(),
+            SECTION_HEADER => {
+                self.dropped_before = self.dropped();
+                self.interfaces.clear();
+            }
+            INTERFACE_STATISTICS => self.note_statistics(block),
             INTERFACE_DESCRIPTION => {
                 if let Err(problem) = self.add_interface(block) {
                     return Step::Bad(problem);
@@ -94,8 +109,55 @@ impl State {
             snaplen: description.snaplen as usize,
             resolution: description.ts_resolution().filter(|units| *units > 0).unwrap_or(1_000_000),
             offset: description.ts_offset(),
+            dropped: None,
         });
         Ok(())
+    }
+
+    /// Whether packets come from more than one interface, which may write them in any order.
+    pub fn has_several_interfaces(&self) -> bool {
+        self.interfaces.len() > 1
+    }
+
+    /// How many packets the capture dropped, by its own counters.
+    pub fn dropped(&self) -> Option<u64> {
+        let here = self.interfaces.iter().filter_map(|interface| interface.dropped);
+        here.chain(self.dropped_before).reduce(u64::saturating_add)
+    }
+
+    /// Reads the counters of an interface's statistics. What is no such block has none.
+    fn note_statistics(&mut self, block: &[u8]) {
+        let (head, mut options) = block.split_at(block.len().min(20));
+        let Some(interface) = head.get(8..12).and_then(|word| word.first_chunk::<4>()) else {
+            return;
+        };
+        let at = self.word(*interface) as usize;
+        let mut dropped = None::<u64>;
+        while let Some((option, rest)) = options.split_first_chunk::<4>() {
+            let (code, length) = self.option(*option);
+            if code == END_OF_OPTIONS {
+                break;
+            }
+            let Some(value) = rest.get(..length as usize) else { break };
+            if let (ISB_IFDROP | ISB_OSDROP, Some(count)) = (code, value.first_chunk::<8>()) {
+                let count = if self.big_endian {
+                    u64::from_be_bytes(*count)
+                } else {
+                    u64::from_le_bytes(*count)
+                };
+                dropped = Some(dropped.unwrap_or(0).saturating_add(count));
+            }
+            options = rest.get(length.next_multiple_of(4) as usize..).unwrap_or_default();
+        }
+        if let Some(interface) = self.interfaces.get_mut(at) {
+            interface.dropped = dropped.or(interface.dropped);
+        }
+    }
+
+    /// The code of an option, and how many bytes it has.
+    fn option(&self, head: [u8; 4]) -> (u32, u32) {
+        let word = self.word(head);
+        if self.big_endian { (word >> 16, word & 0xffff) } else { (word & 0xffff, word >> 16) }
     }
 
     fn packet(&self, kind: u32, block: &[u8]) -> Step {

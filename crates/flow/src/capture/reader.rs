@@ -47,6 +47,8 @@ pub struct Summary {
     pub cut: usize,
     /// Whether the format was recognised.
     pub recognised: bool,
+    /// Packets that the capture dropped, by its own counters; `None` where it has none.
+    pub dropped: Option<u64>,
 }
 
 /// Why a capture cannot be read further. The packets before the error are valid.
@@ -176,15 +178,25 @@ impl Reader {
         }
     }
 
+    /// Whether packets come from more than one interface so far. Such a file need not be in the
+    /// order of time.
+    pub fn has_several_interfaces(&self) -> bool {
+        matches!(&self.format, Format::Pcapng(state) if state.has_several_interfaces())
+    }
+
     /// Ends the file and returns what was read.
     pub fn finish(self) -> Summary {
         let recognised =
             matches!(self.format, Format::Pcap(_) | Format::Pcapng(_) | Format::Snoop(_));
-        let cut = match self.format {
+        let cut = match &self.format {
             Format::Broken => 0,
             _ => (self.end - self.start).max(usize::from(self.skip > 0)),
         };
-        Summary { packets: self.packets, cut, recognised }
+        let dropped = match &self.format {
+            Format::Pcapng(state) => state.dropped(),
+            _ => None,
+        };
+        Summary { packets: self.packets, cut, recognised, dropped }
     }
 
     /// Skips a record, of which some bytes may not have been read yet.

@@ -33,12 +33,14 @@ fn pcap_file() -> Vec<u8> {
     file
 }
 
+/// A little-endian block of pcapng.
+fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    let length = (body.len() as u32 + 12).to_le_bytes();
+    [&kind.to_le_bytes(), &length[..], body, &length].concat()
+}
+
 /// A section header, an interface with nanoseconds, and one packet; little-endian.
 fn pcapng_file() -> Vec<u8> {
-    fn block(kind: u32, body: &[u8]) -> Vec<u8> {
-        let length = (body.len() as u32 + 12).to_le_bytes();
-        [&kind.to_le_bytes(), &length[..], body, &length].concat()
-    }
     let section = [&0x1a2b_3c4d_u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat();
     let interface = [&[101, 0, 0, 0][..], &[0; 4], &[9, 0, 1, 0, 9, 0, 0, 0], &[0; 4]].concat();
     let at = 5_000_000_001_u64;
@@ -64,14 +66,14 @@ fn pcapng_file() -> Vec<u8> {
 fn what_was_written_is_read() {
     let (found, summary) = packets(&pcap_file(), usize::MAX);
     assert_eq!(found, [(1_000_000_007, vec![1, 2, 3], 3), (4_000_000_000, vec![4; 96], 1500)]);
-    assert_eq!(summary, Ok(Summary { packets: 2, cut: 0, recognised: true }));
+    assert_eq!(summary, Ok(Summary { packets: 2, cut: 0, recognised: true, dropped: None }));
 }
 
 #[test]
 fn pcapng_keeps_its_resolution_and_unknown_blocks_are_passed() {
     let (found, summary) = packets(&pcapng_file(), usize::MAX);
     assert_eq!(found, [(5_000_000_001, vec![7, 8, 9], 60)]);
-    assert_eq!(summary, Ok(Summary { packets: 1, cut: 0, recognised: true }));
+    assert_eq!(summary, Ok(Summary { packets: 1, cut: 0, recognised: true, dropped: None }));
 }
 
 #[test]
@@ -99,7 +101,7 @@ fn snoop_is_read_and_its_padding_passed() {
     let record = [&words(&[60, 3, 28, 0, 5, 7])[..], &[1, 2, 3, 0]].concat();
     let (found, summary) = packets(&[&header[..], &record, &record[..20]].concat(), 3);
     assert_eq!(found, [(5_000_007_000, vec![1, 2, 3], 60)]);
-    assert_eq!(summary, Ok(Summary { packets: 1, cut: 20, recognised: true }));
+    assert_eq!(summary, Ok(Summary { packets: 1, cut: 20, recognised: true, dropped: None }));
     let endless = [&header[..], &[0; 48]].concat();
     assert!(packets(&endless, 100).1.unwrap_err().contains("record at byte 16 holds less"));
     let lies = [&header[..], &words(&[60, 3, 24, 0, 5, 7]), &[0; 9]].concat();
@@ -117,7 +119,7 @@ fn what_is_no_capture_is_refused_with_its_first_bytes() {
         assert!(told.contains(&format!("begins with {shown},")), "{told}");
     }
     let (_, summary) = packets(b"", 5);
-    assert_eq!(summary, Ok(Summary { packets: 0, cut: 0, recognised: false }));
+    assert_eq!(summary, Ok(Summary { packets: 0, cut: 0, recognised: false, dropped: None }));
 }
 
 proptest! {
@@ -145,4 +147,27 @@ proptest! {
         let (found, _) = packets(&file, chunk);
         prop_assert!(found.iter().map(|(_, data, _)| data.len()).sum::<usize>() <= file.len());
     }
+}
+
+/// Statistics of the first interface, which count from its start.
+fn statistics(received: u64, dropped_there: u64, dropped_here: u64) -> Vec<u8> {
+    let option = |code: u16, value: u64| {
+        [&code.to_le_bytes()[..], &8_u16.to_le_bytes(), &value.to_le_bytes()].concat()
+    };
+    let options = [option(4, received), option(5, dropped_there), option(7, dropped_here)].concat();
+    block(5, &[&[0; 12][..], &options, &[0; 4]].concat())
+}
+
+#[test]
+fn the_counters_of_a_capture_tell_what_it_dropped() {
+    let file = [pcapng_file(), statistics(10, 1, 0), statistics(2000, 1200, 34)].concat();
+    for chunk in [1, 7, file.len()] {
+        assert_eq!(packets(&file, chunk).1.unwrap().dropped, Some(1234), "the last ones count");
+    }
+    let twice = [file.clone(), pcapng_file(), statistics(10, 0, 6)].concat();
+    assert_eq!(packets(&twice, 4096).1.unwrap().dropped, Some(1240), "two sections");
+    let none = [pcapng_file(), statistics(10, 0, 0)].concat();
+    assert_eq!(packets(&none, 4096).1.unwrap().dropped, Some(0));
+    let short = [pcapng_file(), block(5, &[0, 0, 0, 0, 9, 9, 9, 9])].concat();
+    assert_eq!(packets(&short, 4096).1.unwrap().dropped, None, "a block without counters");
 }

@@ -67,6 +67,9 @@ pub(super) struct Half {
 /// open at once.
 const NOTED_FROM: u64 = 8;
 
+/// The largest window without a scale.
+const UNSCALED_MOST: u32 = 65_535;
+
 /// Facts that only some directions have.
 #[derive(Debug, Clone, Copy, Default)]
 struct Notes {
@@ -126,11 +129,6 @@ impl Half {
         if labels != LabelSet::default() {
             self.notes.get_or_insert_default().labels.add(labels);
         }
-    }
-
-    /// The number of packets with this label.
-    pub fn count_of(&self, label: Label) -> u64 {
-        self.notes.as_ref().map_or(0, |notes| notes.labels.of(label))
     }
 
     /// The least time from this end's data to its acknowledgement.
@@ -227,7 +225,7 @@ impl Half {
             self.set_una(segment.seq);
         }
         SentData {
-            new_bytes: self.unique.see(segment.seq, length),
+            new_bytes: self.unique.see(segment.seq, length, self.una_number),
             segments: self.segment.sees(length, mss, segment.options.timestamps.is_some()),
             is_short: length < mss.map_or(self.segment.get(), |mss| u32::from(mss) * 3 / 4),
             una: self.una_number,
@@ -387,6 +385,9 @@ impl Half {
             return None;
         }
         self.set_una(ack);
+        if let Some(una) = before.filter(|_| self.packets == 0) {
+            self.unique.acknowledged(ack.distance(una));
+        }
         if self.series.is_some() {
             self.last_data = at;
         }
@@ -452,6 +453,26 @@ impl Half {
         series.acknowledged(at, segment.ack, window, sacked);
     }
 
+    /// Payload without repetitions, by sequence numbers: what was acknowledged counts, captured or
+    /// not.
+    fn unique_payload(&self) -> Bytes {
+        self.unique.count(self.una_of_data(), self.next())
+    }
+
+    /// Whether data was acknowledged that was not captured.
+    pub fn lacks_data(&self) -> bool {
+        self.unique.lacks(self.una_of_data(), self.next())
+    }
+
+    /// The highest number that was acknowledged. One far beyond everything else is no
+    /// acknowledgement of data.
+    fn una_of_data(&self) -> Option<SequenceNumber> {
+        let in_flight = self.in_flight_max.saturating_add(UNSCALED_MOST);
+        let is_far =
+            |una: &SequenceNumber| self.next().is_some_and(|next| una.distance(next) > in_flight);
+        self.una().filter(|una| !is_far(una))
+    }
+
     /// The facts, and what limited the data. `scale_inferred` is the shift of this end's windows,
     /// as inferred from the other end's data.
     pub fn finish(
@@ -461,6 +482,7 @@ impl Half {
         scale_inferred: Option<u8>,
     ) -> FinishedHalf {
         let passage = self.passed();
+        let unique_payload = self.unique_payload();
         let least = self.series.as_ref().and_then(|series| series.judged().least_rtt());
         // On a slow link, data takes longer than a SYN even without a queue. The round trip of data
         // is therefore preferred to the handshake's.
@@ -489,17 +511,17 @@ impl Half {
                 None => verdict,
             }
         });
+        let notes = self.notes.map(|notes| *notes).unwrap_or_default();
         let scale = self.memory.scale.agreed();
         let rtt = rtt_facts(&self.rtt);
         let loss = self.board.map(|board| board.finish(rtt.min)).unwrap_or_default();
-        let notes = self.notes.map(|notes| *notes).unwrap_or_default();
         let facts = DirectionFacts {
             packets: self.packets,
             wire: Bytes::new(self.wire),
             payload: Bytes::new(self.payload),
-            unique_payload: self.unique.count(),
+            unique_payload,
             payload_max: Bytes::new(self.payload_max.into()),
-            goodput: time.and_then(|time| self.unique.count().per(time)),
+            goodput: time.and_then(|time| unique_payload.per(time)),
             data_time,
             goodput_peak: verdict.as_ref().and_then(Verdict::peak_goodput),
             rtt,

@@ -192,7 +192,8 @@ pub struct DirectionFacts {
     /// Payload bytes, retransmissions included.
     #[serde(rename = "payload_bytes", with = "column::bytes")]
     pub payload: Bytes,
-    /// Payload bytes, each counted once.
+    /// Payload bytes, each counted once, by sequence numbers: what was acknowledged counts,
+    /// captured or not.
     #[serde(rename = "unique_payload_bytes", with = "column::bytes")]
     pub unique_payload: Bytes,
     /// Largest payload of one packet.

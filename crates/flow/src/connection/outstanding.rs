@@ -72,9 +72,12 @@ impl Outstanding {
         }
     }
 
-    /// When the oldest segment was sent.
-    pub fn oldest(&self) -> Option<Instant> {
-        self.segments.front().map(|sent| sent.at)
+    /// When the first segment was sent or, where that was at `now`, the first that was sent at
+    /// another time: what fills a hole comes first by its number, not by its time.
+    pub fn oldest(&self, now: Instant) -> Option<Instant> {
+        let first = self.segments.front()?.at;
+        let earlier = || self.segments.iter().map(|sent| sent.at).find(|at| *at != now);
+        if first == now { earlier().or(Some(first)) } else { Some(first) }
     }
 
     /// How long ago the segment that ends at `end` was sent, if it was sent only once.
@@ -190,6 +193,17 @@ mod tests {
         send(&mut outstanding, at(1), 100, 200, true);
         send(&mut outstanding, at(30), 0, 100, false);
         assert_eq!(acknowledge(&mut outstanding, at(40), 200), None);
+    }
+
+    #[test]
+    fn the_oldest_is_older_than_what_filled_a_hole_just_now() {
+        let mut outstanding = Outstanding::default();
+        assert_eq!(outstanding.oldest(at(0)), None);
+        send(&mut outstanding, at(1), 500, 600, true);
+        assert_eq!(outstanding.oldest(at(1)), Some(at(1)));
+        send(&mut outstanding, at(7), 100, 200, false);
+        assert_eq!(outstanding.oldest(at(7)), Some(at(1)));
+        assert_eq!(outstanding.oldest(at(9)), Some(at(7)));
     }
 
     #[test]

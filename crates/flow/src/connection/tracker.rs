@@ -361,7 +361,7 @@ impl Tracker {
     fn wireshark_labels(&mut self, at: Instant, segment: &Segment, from: usize) -> LabelSet {
         let rtt = self.handshake.irtt();
         let (sender, receiver) = self.pair(from);
-        let context = LabelContext { rtt, oldest: sender.outstanding.oldest() };
+        let context = LabelContext { rtt, oldest: sender.outstanding.oldest(at) };
         labels::label(&mut sender.memory, &mut receiver.memory, at, segment, context)
     }
 

@@ -1,6 +1,5 @@
 //! Warnings: reasons to doubt a connection's facts, from where and how the capture was taken.
 
-use super::Label;
 use super::half::Half;
 use super::labels::Scale;
 use super::vantage::Warning;
@@ -17,7 +16,7 @@ pub(super) fn warnings(opener: &Half, answerer: &Half, has_cut_headers: bool) ->
     }
     if both.iter().any(|(from, to)| is_unseen(from, to)) {
         warnings.push(Warning::OneSided);
-    } else if both.iter().any(|(half, _)| half.count_of(Label::AckLostSegment) > 0) {
+    } else if both.iter().any(|(half, _)| half.lacks_data()) {
         warnings.push(Warning::CaptureDropped);
     }
     if both.iter().any(|(half, _)| is_twice(half)) {

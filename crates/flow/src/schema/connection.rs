@@ -188,9 +188,13 @@ pub static CONNECTIONS: &[C] = &[
     fact("payload_bytes", "", "payload, each time that it was sent", "payload_bytes", |row| {
         Cell::bytes(row.facts().payload)
     }),
-    fact("unique_payload_bytes", "", "payload, once", "unique_payload_bytes", |row| {
-        Cell::bytes(row.facts().unique_payload)
-    }),
+    fact(
+        "unique_payload_bytes",
+        "",
+        "payload, once: what was acknowledged, captured or not",
+        "unique_payload_bytes",
+        |row| Cell::bytes(row.facts().unique_payload),
+    ),
     fact(
         "goodput_bps",
         NO_DATA,

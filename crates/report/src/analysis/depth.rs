@@ -28,10 +28,7 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
     text += &match connection.handshake_rtt {
         Some(rtt) => format!("{} long, round trip of the handshake {rtt}\n\n", connection.duration),
         None if is_sampled(connection) => format!("sampled for {}\n\n", connection.duration),
-        None => format!(
-            "{} long, its handshake was not captured: windows may be scaled\n\n",
-            connection.duration
-        ),
+        None => format!("{} long\n\n", connection.duration),
     };
     text.insert_str(text.len() - 1, &capture(connection, layout));
     let account = explained.account();
@@ -142,7 +139,7 @@ type Line = (&'static str, fn(&DirectionFacts) -> String);
 const ALWAYS: [Line; 14] = [
     ("packets", |facts| facts.packets.to_string()),
     ("bytes on the wire", |facts| facts.wire.to_string()),
-    ("payload", |facts| facts.payload.to_string()),
+    ("payload", |facts| facts.payload.max(facts.unique_payload).to_string()),
     ("payload sent again", |facts| facts.payload.saturating_sub(facts.unique_payload).to_string()),
     ("goodput", |facts| or_none(facts.goodput)),
     ("  peak in an interval", |facts| or_none(facts.goodput_peak)),

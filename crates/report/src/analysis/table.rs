@@ -1,6 +1,6 @@
 //! Connections in a table, worst first.
 
-use super::Report;
+use super::{Report, remarks};
 use crate::cells::sure;
 use crate::{Column, Layout, Table, account, escape, figure, paragraph};
 use fullpipe_flow::connection::{Connection, Direction, Label, Place, Warning};
@@ -39,7 +39,7 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
             connection.client.to_string(),
             arrow(connection, layout).into(),
             connection.server.to_string(),
-            figure::megabytes(facts.payload),
+            figure::megabytes(facts.payload.max(facts.unique_payload)),
             figure::s(connection.duration),
             facts.goodput.map_or_else(|| NONE.into(), figure::mbit_per_s),
             optional(connection.handshake_rtt.or(facts.rtt.min)),
@@ -50,6 +50,9 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
         ]);
     }
     let mut text = format!("{}: {}\n", escape::in_line(&report.file), counted(report, top));
+    for remark in remarks(&report.counts) {
+        text += &format!("{}\n", paragraph::fill("but ", &remark, layout.width));
+    }
     if !table.is_empty() {
         text += &format!("\n{}", table.render(layout));
         text += &worst(report, layout);
