@@ -303,6 +303,7 @@ mod tests {
             share: 1.0,
             confidence: None,
             claim: String::new(),
+            event: String::new(),
             headline: None,
             either: Vec::new(),
             doubt: None,

@@ -15,7 +15,7 @@ use super::scoreboard::{Acknowledgement, LossFacts, Scoreboard};
 use super::segment_size::SegmentSize;
 use super::series::{AckWindow, Data, SeriesStart};
 use super::stalls::Stalls;
-use super::{AnswerFacts, DirectionFacts, Label, LabelCounts, Labels, RttFacts};
+use super::{AnswerFacts, DirectionFacts, LabelCounts, Labels, RttFacts};
 use crate::config::Config;
 use crate::limit::{Coverage, Path, Verdict, decide, recut};
 use crate::segment::{Flags, Segment, SequenceNumber};
