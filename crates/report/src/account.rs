@@ -148,6 +148,21 @@ pub fn table(connection: &Connection, account: &Account, layout: Layout) -> Stri
     table.render(layout)
 }
 
+/// Where the time of a connection went: the answer, and the table below it. Nothing is told of
+/// samples, which show no packets.
+pub fn of(explained: &DiagnosedConnection, layout: Layout) -> String {
+    let Some(account) = explained.account() else { return String::new() };
+    let answer = answer(explained, &account);
+    text(&explained.connection, &account, answer.as_ref(), layout)
+}
+
+/// Whether something other than a limit of its data took most of its time.
+pub fn is_wait(explained: &DiagnosedConnection) -> bool {
+    let account = explained.account();
+    let answer = account.and_then(|account| answer(explained, &account));
+    answer.is_some_and(|answer| !answer.is_transfer)
+}
+
 /// The answer, if there is one, and the table of the parts below it.
 pub fn text(
     connection: &Connection,
@@ -392,7 +407,7 @@ fn each(time: Duration, count: u64) -> Duration {
 }
 
 /// A time with three digits: nobody compares more in a sentence.
-fn rounded(time: Duration) -> Duration {
+pub fn rounded(time: Duration) -> Duration {
     let nanos = time.as_nanos();
     let unit = 10_u64.pow(nanos.checked_ilog10().unwrap_or(0).saturating_sub(2));
     Duration::from_nanos(nanos.saturating_add(unit / 2) / unit * unit)

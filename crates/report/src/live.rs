@@ -62,34 +62,46 @@ pub fn render(connections: &[LiveConnection], machine: &[Explanation], layout: L
     text
 }
 
-/// What the packets of a connection say of it, beside what its socket said: `by_socket`.
-pub fn render_packets(seen: &DiagnosedConnection, by_socket: Limit, layout: Layout) -> String {
+/// What the packets of a connection say of its data, beside what its socket said: `by_socket`, if
+/// that was followed.
+pub fn render_packets(
+    seen: &DiagnosedConnection,
+    by_socket: Option<Limit>,
+    layout: Layout,
+) -> String {
     let mut text = layout.paint(Tone::Heading, "by its packets") + "\n";
     let mut line = |first: &str, words: &str| {
         text += &paragraph::fill(first, words, layout.width);
         text.push('\n');
     };
-    let Some(diagnosis) = seen.bulk() else {
-        line("  ", "they carried too little to tell what limits it");
-        return text;
-    };
-    for finding in diagnosis.findings().iter().take(2) {
+    let bulk = seen.connection.bulk();
+    let findings = seen.findings();
+    let findings = || findings.iter().filter(|one| one.direction == bulk).map(|one| &one.what);
+    for finding in findings().take(2) {
         line("  ", &finding.claim);
     }
     for cause in seen.explanations() {
         line("  cause: ", &cause.what.claim);
     }
-    let limit = diagnosis.limited_by().limit;
-    if let Some(doubt) = diagnosis.findings().first().and_then(|one| one.doubt.clone()) {
-        line("  how sure: ", &doubt);
+    let Some(first) = findings().next() else {
+        line("  ", "its data was not what took the time");
+        return text;
+    };
+    if let Some(doubt) = &first.doubt {
+        line("  how sure: ", doubt);
     }
-    if limit.name() == by_socket.name() {
-        line("  ", "packets and socket name the same limit");
-    } else {
-        let words = format!(
-            "the socket says {by_socket}, the packets {limit}: two kinds of evidence that disagree make neither certain"
-        );
-        line("  ", &words);
+    match by_socket.filter(|limit| *limit != Limit::Unknown) {
+        None => {}
+        Some(limit) if limit.name() == first.limit.name() => {
+            line("  ", "packets and socket name the same limit");
+        }
+        Some(limit) => {
+            let words = format!(
+                "the socket says {limit}, the packets {}: two kinds of evidence that disagree make neither certain",
+                first.limit
+            );
+            line("  ", &words);
+        }
     }
     text
 }

@@ -55,8 +55,8 @@ mod stop;
 mod upload;
 
 pub use download::{
-    Connected, Download, DownloadError, DownloadOptions, Event, Interval, Outcome, Output, Phase,
-    ReadPauses, Request, Timing, download, download_all,
+    Connected, Download, DownloadError, DownloadOptions, DownloadPhase, Event, Interval, Outcome,
+    Output, Phase, ReadPauses, Request, Timing, download, download_all,
 };
 pub use get::{
     Connections, Diagnosis, Family, GetError, GetEvent, GetOptions, GetRequest, Got, Kept,

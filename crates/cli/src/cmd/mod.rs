@@ -25,6 +25,7 @@ mod test;
 mod top;
 mod tune;
 mod view;
+mod waits;
 mod why;
 mod window;
 
@@ -155,7 +156,8 @@ mod tests {
         });
     }
 
-    /// How long is `--for`, where to is `-o` or `--output`; what they were called before still works.
+    /// How long is `--for`, where to is `-o` or `--output`; what they were called before still
+    /// works.
     #[test]
     fn the_same_thing_has_the_same_name_in_every_command() {
         let mut command = Cli::command();

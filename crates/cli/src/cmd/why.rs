@@ -3,23 +3,27 @@
 mod files;
 mod url;
 
+use crate::cmd::waits;
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, ValueEnum};
 use files::Files;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Explanation};
+use fullpipe_flow::limit::Limit;
 use fullpipe_flow::live::LiveConnection;
 use fullpipe_flow::schema::Version;
 use fullpipe_host::watch::{Namespaces, Watch};
-use fullpipe_host::{Captured, Found, Options, Selection};
+use fullpipe_host::{Found, Options, Selection};
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, clock};
 use fullpipe_model::units::{Duration, Instant, column};
-use fullpipe_report::live;
+use fullpipe_report::{account, live};
+use fullpipe_transfer::Timing;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use url::Looked;
 
 /// Say why this host's connections are slow: what limits each, since when, and which end must act.
 ///
@@ -115,6 +119,9 @@ struct Document<'a> {
     /// How many of the selected ones were busy.
     busy: usize,
     connections: Vec<&'a LiveConnection>,
+    /// When each step of a URL's download was done, with curl's names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timing: Option<&'a Timing>,
     /// What the packets of a URL's connection say of it, as `analyze --json` has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     packets: Option<&'a DiagnosedConnection>,
@@ -147,10 +154,14 @@ impl Why {
         };
         let mut watch = Watch::open(namespaces).map_err(failed)?;
         loop {
-            let (found, packets) = self.look(&mut watch, &interrupt)?;
+            let mut look = self.look(&mut watch, &interrupt)?;
             let looked = clock::now() + clock::realtime_offset();
-            self.show(&found, packets.as_ref(), looked, &watch)?;
-            files.add(&found.followed, looked)?;
+            self.show(&look, looked, &watch)?;
+            files.add(&look.found.followed, looked)?;
+            if let Some(failure) = look.failure.take() {
+                files.finish()?;
+                return Err(failure);
+            }
             if interrupt.is_set() || !self.watch {
                 break;
             }
@@ -166,12 +177,8 @@ impl Why {
         Ok(0)
     }
 
-    /// What was found, and what the packets say of a URL's connection.
-    fn look(
-        &self,
-        watch: &mut Watch,
-        interrupt: &Interrupt,
-    ) -> Result<(Found, Option<DiagnosedConnection>), Failure> {
+    /// What was found; of a URL by its times and packets, too.
+    fn look(&self, watch: &mut Watch, interrupt: &Interrupt) -> Result<Looked, Failure> {
         if let Some(url) = &self.url {
             let bar = bar(self.span);
             let mut tick = |passed: Duration| bar.set_position(passed.as_micros());
@@ -179,7 +186,8 @@ impl Why {
             let looked = url::why(url, trust, self.span, watch, interrupt, &mut tick);
             bar.finish_and_clear();
             let looked = looked?;
-            return Ok((looked.found, seen_packets(looked.packets)));
+            tell_of_packets(&looked);
+            return Ok(looked);
         }
         let selection = Selection {
             pid: self.pid,
@@ -197,38 +205,32 @@ impl Why {
         let mut tick = |passed: Duration| bar.set_position(passed.as_micros());
         let found = fullpipe_host::why(watch, &selection, options, interrupt, &mut tick);
         bar.finish_and_clear();
-        Ok((found.map_err(failed)?, None))
+        Ok(Looked { found: found.map_err(failed)?, ..Looked::default() })
     }
 
-    fn show(
-        &self,
-        found: &Found,
-        packets: Option<&DiagnosedConnection>,
-        looked: Instant,
-        watch: &Watch,
-    ) -> Result<(), Failure> {
+    fn show(&self, look: &Looked, looked: Instant, watch: &Watch) -> Result<(), Failure> {
+        let Looked { found, timing, .. } = look;
+        let packets = look.packets.as_ref().map(|captured| &captured.connection);
         let connections: Vec<&LiveConnection> =
             found.followed.iter().map(|one| &one.connection).collect();
         if self.json {
-            let (total, busy) = (found.connections, found.selected);
-            let host = &found.machine;
-            let schema = Version::default();
-            let document = Document { schema, looked, total, busy, connections, packets, host };
+            let document = Document {
+                schema: Version::default(),
+                looked,
+                total: found.connections,
+                busy: found.selected,
+                connections,
+                timing: timing.as_ref(),
+                packets,
+                host: &found.machine,
+            };
             if self.watch {
                 let line = serde_json::to_string(&document).map_err(std::io::Error::from)?;
                 return Ok(print(&format!("{line}\n"))?);
             }
             return Ok(print_json(&document)?);
         }
-        let connections: Vec<LiveConnection> = connections.into_iter().cloned().collect();
-        if connections.is_empty() {
-            print(&format!("{}\n", nothing(found)))?;
-        } else {
-            print(&live::render(&connections, &found.machine, layout()))?;
-        }
-        if let (Some(packets), Some(one)) = (packets, connections.first()) {
-            print(&live::render_packets(packets, one.answer.limit, layout()))?;
-        }
+        print(&self.text(look))?;
         if found.selected > found.followed.len() && found.followed.len() == usize::from(self.most) {
             remark(&format!(
                 "{} more busy connections: --most follows more",
@@ -238,27 +240,53 @@ impl Why {
         tell_hidden(watch);
         Ok(())
     }
+
+    /// What was waited for, then what limits each connection. Where its data was not what took the
+    /// time, a socket that says nothing adds nothing.
+    fn text(&self, look: &Looked) -> String {
+        let packets = look.packets.as_ref().map(|captured| &captured.connection);
+        let (mut text, is_wait) = match (packets, &look.timing) {
+            (Some(packets), _) => (account::of(packets, layout()), account::is_wait(packets)),
+            (None, Some(timing)) => waits_by_times(timing),
+            (None, None) => (String::new(), false),
+        };
+        let followed = look.found.followed.iter().map(|one| one.connection.clone());
+        let connections: Vec<LiveConnection> = followed.collect();
+        let by_socket = connections.first().map(|one| one.answer.limit);
+        if is_wait && by_socket.is_none_or(|limit| limit == Limit::Unknown) {
+            return text;
+        }
+        if !connections.is_empty() {
+            text += &live::render(&connections, &look.found.machine, layout());
+        } else if self.url.is_none() {
+            text += &format!("{}\n", nothing(&look.found));
+        } else if look.failure.is_none() {
+            text += "It was over too soon to follow its socket: name a larger file.\n";
+        }
+        if let Some(packets) = packets {
+            text += &live::render_packets(packets, by_socket, layout());
+        }
+        text
+    }
 }
 
-/// What the packets of a URL's connection say, where they could be seen; else it is said why not.
-fn seen_packets(packets: Result<Option<Captured>, Refused>) -> Option<DiagnosedConnection> {
-    match packets {
-        Ok(Some(captured)) => {
-            if captured.missed > 0 {
-                remark(&format!(
-                    "{} packets of this host passed too fast to be looked at",
-                    captured.missed
-                ));
-            }
-            Some(captured.connection)
-        }
-        Ok(None) => None,
-        Err(refused) => {
-            remark(&format!(
-                "its packets were not looked at, and the answer rests on its socket alone: {refused}; run as root"
-            ));
-            None
-        }
+/// What was waited for by the times of a download, and the times; whether that took half of the
+/// time.
+fn waits_by_times(timing: &Timing) -> (String, bool) {
+    let wait = waits::longest_wait(timing);
+    let first = wait.as_ref().map_or_else(String::new, |wait| format!("{wait}\n"));
+    (format!("{first}since the start: {}\n\n", waits::times(timing)), wait.is_some())
+}
+
+/// Says what could not be seen of a URL's packets.
+fn tell_of_packets(looked: &Looked) {
+    if let Some(missed @ 1..) = looked.packets.as_ref().map(|captured| captured.missed) {
+        remark(&format!("{missed} packets of this host passed too fast to be looked at"));
+    }
+    if let Some(refused) = &looked.refused {
+        remark(&format!(
+            "its packets were not looked at, and the answer rests on its socket and its times: {refused}; run as root"
+        ));
     }
 }
 

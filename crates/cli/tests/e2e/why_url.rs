@@ -1,7 +1,8 @@
 //! `fullpipe why URL`: a download of our own is followed from its first byte, by the engine of
 //! `get`; and an article's slow server, found and mended.
 
-use std::io::Read;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use crate::Case;
 use crate::need::Need;
-use crate::program::{Finished, Program, until};
+use crate::program::{Finished, Program, User, until};
 use crate::why::{Process, World, until_carried};
 
 pub const CASES: &[Case] = &[
@@ -20,6 +21,7 @@ pub const CASES: &[Case] = &[
         &[Need::Root, Need::Program("python3")],
         a_url_is_followed_from_its_first_byte,
     ),
+    ("a_server_that_thinks_is_waited_for", &[Need::Root], a_server_that_thinks_is_waited_for),
     (
         "https_needs_no_other_program",
         &[Need::Root, Need::Program("python3"), Need::Program("openssl")],
@@ -112,6 +114,54 @@ fn a_url_is_followed_from_its_first_byte() {
     let missing = why(&world, &program, &[&format!("http://{SERVER_ADDRESS}:8080/none")]);
     assert_eq!(missing.code, Some(1), "{missing:?}");
     assert!(missing.err.contains("404"), "{missing:?}");
+}
+
+/// Answers each request after a while, with 3 MB.
+fn thinking_server(thinks: std::time::Duration) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { continue };
+            let mut request = [0; 4096];
+            let Ok(1..) = stream.read(&mut request) else { continue };
+            std::thread::sleep(thinks);
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n";
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(&vec![b'x'; 3_000_000]);
+        }
+    });
+    address
+}
+
+/// What nobody waits for longer than for a large file: the first byte. It is the server's, by the
+/// packets as root, and by the times of the download without; `get` says so, too.
+fn a_server_that_thinks_is_waited_for() {
+    let thinks = std::time::Duration::from_millis(1500);
+    let url = format!("http://{}/", thinking_server(thinks));
+    let claim = "the server took 1.5";
+    let program = Program::new();
+    let told = |program: &Program, words: &[&str]| {
+        let mut command = program.command(words);
+        command.env_remove("http_proxy").env_remove("all_proxy").env_remove("ALL_PROXY");
+        program.start(&mut command).end()
+    };
+    let document = told(&program, &["why", "--for", "1s", "--json", &url]).json();
+    let first = &document["packets"]["account"]["parts"][0];
+    assert_eq!(first["cause"], "server_thinks", "{document}");
+    let time = first["time_us"].as_u64().unwrap();
+    assert!((1_400_000..1_700_000).contains(&time), "{first}");
+    assert!(document["timing"]["starttransfer_us"].as_u64().unwrap() >= 1_500_000, "{document}");
+    let text = told(&program, &["why", "--for", "1s", &url]);
+    assert_eq!(text.code, Some(0), "{text:?}");
+    assert!(text.out.lines().next().unwrap().contains(claim), "{text:?}");
+    assert!(text.out.contains("who must act: the server: its program"), "{text:?}");
+    let got = told(&program, &["get", &url, "--output", "file"]);
+    assert!(got.out.contains(claim), "{got:?}");
+    let user = Program::of(User::Ordinary);
+    let text = told(&user, &["why", "--for", "1s", &url]);
+    assert!(text.out.lines().next().unwrap().contains(claim), "{text:?}");
+    assert!(text.err.contains("run as root"), "{text:?}");
 }
 
 fn https_needs_no_other_program() {

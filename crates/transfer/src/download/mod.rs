@@ -25,7 +25,7 @@ mod wait_all;
 pub use error::{DownloadError, Phase};
 pub use intervals::Interval;
 pub use pauses::ReadPauses;
-pub use timing::Timing;
+pub use timing::{DownloadPhase, Timing};
 
 use crate::{Stop, clock};
 use attempt::Attempt;

@@ -193,7 +193,8 @@ impl Fetch<'_> {
         }
         let (length, resumed) = (plan.length(), if continues { plan.done() } else { 0 });
         let (length, resumed) = (length.map(Bytes::new), Bytes::new(resumed));
-        (self.tell)(GetEvent::Started { length, resumed });
+        timing.total = timing.starttransfer;
+        (self.tell)(GetEvent::Started { length, resumed, timing });
         let one_connection = alone(&plan, &sink, &config.options);
         if let Some(why) = one_connection {
             (self.tell)(GetEvent::Notice(format!("one connection, because {why}")));

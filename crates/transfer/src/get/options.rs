@@ -157,6 +157,8 @@ pub enum GetEvent {
         length: Option<Bytes>,
         /// What an earlier run has fetched.
         resumed: Bytes,
+        /// What it took until then; its end is the first byte.
+        timing: Timing,
     },
     /// Some ten times a second.
     Progress {

@@ -1,5 +1,6 @@
 //! What the user sees: a bar meanwhile, and what came of it.
 
+use crate::cmd::waits;
 use crate::terminal::print;
 use fullpipe_model::limit::{Cause, Limit};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
@@ -163,16 +164,13 @@ impl Fetched {
                 &format!("  continued: {} were there of {}\n", got.file - got.fetched, got.file);
         }
         text += &format!(
-            "  since the start: name {}, connected {}, {}first byte {}; from it on {}\n",
-            time.namelookup,
-            time.connect,
-            match time.appconnect {
-                Duration::ZERO => String::new(),
-                secured => format!("TLS {secured}, "),
-            },
-            time.starttransfer,
+            "  since the start: {}; from it on {}\n",
+            waits::times(&time),
             got.goodput().map_or_else(|| "no time".into(), both)
         );
+        if let Some(wait) = waits::longest_wait(&time) {
+            text += &format!("  {wait}\n");
+        }
         if let Some(limit) = self.limit {
             text += &format!("  limited by: {}\n", words(limit, self.limited));
         }

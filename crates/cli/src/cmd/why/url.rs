@@ -3,13 +3,13 @@
 
 use super::super::get::{of_environment, of_get};
 use super::failed;
-use crate::failure::{Failure, Kind};
+use crate::failure::Failure;
 use fullpipe_host::watch::Watch;
 use fullpipe_host::{Captured, Found, Packets, why_one};
 use fullpipe_kernel::Refused;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::Duration;
-use fullpipe_transfer::{Diagnosis, GetEvent, GetOptions, GetRequest, Stop, Target, get};
+use fullpipe_transfer::{Diagnosis, GetEvent, GetOptions, GetRequest, Stop, Target, Timing, get};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -29,11 +29,27 @@ pub struct Trust {
 }
 
 /// What was found out about a download.
+#[derive(Default)]
 pub struct Looked {
-    /// By its socket.
+    /// By its socket; nothing where it was over before it could be followed.
     pub found: Found,
-    /// By its packets; why not, where that is not permitted.
-    pub packets: Result<Option<Captured>, Refused>,
+    /// By the times of its steps, until the first byte where it was stopped; `None` before an
+    /// answer.
+    pub timing: Option<Timing>,
+    /// By its packets.
+    pub packets: Option<Captured>,
+    /// Why its packets were not looked at.
+    pub refused: Option<Refused>,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+}
+
+/// What the download tells.
+enum Told {
+    /// A connection from here to there was made.
+    Connected(SocketAddr, SocketAddr),
+    /// The first byte is there.
+    Began(Timing),
 }
 
 /// Downloads `url` for `span` as `fullpipe get` does, and finds out what limits that.
@@ -47,24 +63,58 @@ pub fn why(
 ) -> Result<Looked, Failure> {
     // Before the download, so that the handshake is seen.
     let packets = Packets::start();
-    let found = by_socket(url, trust, span, watch, interrupt, tick)?;
-    let ends = found.followed.first().map(|one| &one.connection.answer);
-    let packets = match (packets, ends) {
-        (Ok(packets), Some(answer)) => packets.finish(answer.local, answer.remote),
-        (Ok(_), None) => Ok(None),
-        (Err(refused), _) => Err(refused),
-    };
-    Ok(Looked { found, packets })
+    let request = request(url, trust, span);
+    let stop = Stop::new();
+    let (send, receive) = mpsc::channel::<Told>();
+    let (mut looked, ends) = std::thread::scope(|scope| {
+        // The sender goes with the download, so that the end of a failed one is noticed at once.
+        let (request, stopped) = (&request, &stop);
+        let downloading = scope.spawn(move || {
+            // Whoever listens may have left.
+            let tell = |told| drop(send.send(told));
+            get(request, &Diagnosis::default(), stopped, &mut |event| match event {
+                GetEvent::Connected { local, peer } => tell(Told::Connected(local, peer)),
+                GetEvent::Started { timing, .. } => tell(Told::Began(timing)),
+                GetEvent::Progress { .. } | GetEvent::Notice(_) => {}
+            })
+        });
+        let mut looked = Looked::default();
+        let mut ends = None;
+        while let Ok(told) = receive.recv_timeout(PATIENCE.saturating_mul(2).into()) {
+            match told {
+                Told::Connected(local, remote) => ends = Some((local, remote)),
+                Told::Began(timing) => {
+                    looked.timing = Some(timing);
+                    break;
+                }
+            }
+        }
+        let began = ends.filter(|_| looked.timing.is_some());
+        let followed = began.map(|(local, remote)| {
+            why_one(watch, local, remote, span, interrupt, tick).map_err(failed)
+        });
+        stop.stop();
+        let got = downloading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        looked.found = followed.transpose()?.unwrap_or_default();
+        match got {
+            Ok(got) => looked.timing = Some(got.timing),
+            Err(error) if error.is_stop() => {}
+            Err(error) => looked.failure = Some(of_get(error)),
+        }
+        Ok::<_, Failure>((looked, ends))
+    })?;
+    match (packets, ends) {
+        (Ok(packets), Some((local, remote))) => match packets.finish(local, remote) {
+            Ok(captured) => looked.packets = captured,
+            Err(refused) => looked.refused = Some(refused),
+        },
+        (Ok(_), None) => {}
+        (Err(refused), _) => looked.refused = Some(refused),
+    }
+    Ok(looked)
 }
 
-fn by_socket(
-    url: &str,
-    trust: Trust,
-    span: Duration,
-    watch: &mut Watch,
-    interrupt: &Interrupt,
-    tick: &mut dyn FnMut(Duration),
-) -> Result<Found, Failure> {
+fn request(url: &str, trust: Trust, span: Duration) -> GetRequest {
     let options = GetOptions {
         redirects: REDIRECTS,
         retries: 0,
@@ -76,40 +126,5 @@ fn by_socket(
         ..of_environment()
     };
     let target = Target::File("/dev/null".into());
-    let request = GetRequest { url: url.into(), target, options };
-    let (send, receive) = mpsc::channel::<(SocketAddr, SocketAddr)>();
-    let stop = Stop::new();
-    std::thread::scope(|scope| {
-        // The sender goes with the download, so that the end of a failed one is noticed at once.
-        let (request, stopped) = (&request, &stop);
-        let downloading = scope.spawn(move || {
-            let mut connected = None;
-            get(request, &Diagnosis::default(), stopped, &mut |event| match event {
-                GetEvent::Connected { local, peer } => connected = Some((local, peer)),
-                // Whoever listens may have left.
-                GetEvent::Started { .. } => drop(connected.map(|ends| send.send(ends))),
-                GetEvent::Progress { .. } | GetEvent::Notice(_) => {}
-            })
-        });
-        let found = match receive.recv_timeout(PATIENCE.into()) {
-            Ok((local, remote)) => {
-                why_one(watch, local, remote, span, interrupt, tick).map_err(failed)
-            }
-            Err(_) => Ok(Found::default()),
-        };
-        stop.stop();
-        let got = downloading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        match (found, got) {
-            (Ok(found), _) if !found.followed.is_empty() => Ok(found),
-            (Ok(_), Err(error)) => Err(of_get(error)),
-            (Ok(_), Ok(got)) => Err(Failure::new(
-                Kind::Run,
-                format!(
-                    "why {url}: {} arrived in {}, too little to tell what limits it; name a larger file",
-                    got.file, got.timing.total
-                ),
-            )),
-            (Err(failure), _) => Err(failure),
-        }
-    })
+    GetRequest { url: url.into(), target, options }
 }
