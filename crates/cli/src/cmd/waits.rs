@@ -7,8 +7,8 @@ use fullpipe_transfer::{DownloadPhase, Timing};
 /// Linux sends a SYN again after a second at the earliest (TCP_TIMEOUT_INIT).
 const SYN_SENT_AGAIN: Duration = Duration::from_secs(1);
 
-/// `4 s of 4.01 s: the server took 4 s to begin its answer`, where something other than the transfer
-/// took half of the time or more.
+/// `4 s of 4.01 s: the server took 4 s to begin its answer`, where something other than the
+/// transfer took half of the time or more.
 pub fn longest_wait(timing: &Timing) -> Option<String> {
     let phases = timing.phases().into_iter();
     let (phase, time) = phases.max_by_key(|(_, time)| *time)?;
