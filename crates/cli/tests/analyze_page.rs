@@ -8,17 +8,41 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folder in which the page's commands run.
-fn captures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../flow/tests/lab/captures")
+/// A page of the guide with samples of `analyze`.
+struct Page {
+    name: &'static str,
+    /// The folder in which its commands run, from this crate's.
+    captures: &'static str,
+    /// The fewest samples that it may have.
+    samples: usize,
 }
 
-fn file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/analyze.md")
-}
+const ANALYZE: Page =
+    Page { name: "analyze.md", captures: "../flow/tests/lab/captures", samples: 3 };
+const CASES: Page = Page { name: "cases.md", captures: "../../docs/src/cases", samples: 12 };
 
-fn page() -> String {
-    std::fs::read_to_string(file()).unwrap()
+impl Page {
+    fn path(&self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src").join(self.name)
+    }
+
+    fn text(&self) -> String {
+        std::fs::read_to_string(self.path()).unwrap()
+    }
+
+    fn captures(&self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(self.captures)
+    }
+
+    /// What the program prints.
+    fn printed(&self, arguments: &[&str]) -> String {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_fullpipe"));
+        program.args(arguments).current_dir(self.captures()).env("LC_ALL", "C.UTF-8");
+        let ended = program.output().unwrap();
+        let complaint = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success() && complaint.is_empty(), "{arguments:?}: {complaint}");
+        String::from_utf8(ended.stdout).unwrap()
+    }
 }
 
 /// The contents of fenced blocks.
@@ -28,15 +52,6 @@ fn blocks(page: &str) -> Vec<&str> {
         .step_by(2)
         .map(|block| block.split_once('\n').map_or("", |(_, text)| text))
         .collect()
-}
-
-fn printed(arguments: &[&str]) -> String {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_fullpipe"));
-    let ended =
-        program.args(arguments).current_dir(captures()).env("LC_ALL", "C.UTF-8").output().unwrap();
-    let complaint = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success() && complaint.is_empty(), "{arguments:?}: {complaint}");
-    String::from_utf8(ended.stdout).unwrap()
 }
 
 /// Whether `text` matches the sample, in which a line `...` stands for any number of lines.
@@ -50,9 +65,15 @@ fn is_shown(sample: &[&str], text: &[&str]) -> bool {
 
 #[test]
 fn every_sample_is_what_the_program_prints() {
-    let page = page();
-    let (mut samples, mut blessed) = (0, page.clone());
-    for block in blocks(&page) {
+    for page in [ANALYZE, CASES] {
+        hold(&page);
+    }
+}
+
+fn hold(page: &Page) {
+    let text = page.text();
+    let (mut samples, mut blessed) = (0, text.clone());
+    for block in blocks(&text) {
         let Some((command, sample)) =
             block.strip_prefix("$ fullpipe ").and_then(|block| block.split_once('\n'))
         else {
@@ -60,28 +81,38 @@ fn every_sample_is_what_the_program_prints() {
             continue;
         };
         let arguments: Vec<&str> = command.split_whitespace().collect();
-        let text = printed(&arguments);
+        let printed = page.printed(&arguments);
         samples += 1;
-        let (sample, lines): (Vec<_>, Vec<_>) = (sample.lines().collect(), text.lines().collect());
-        assert!(
-            sample.iter().filter(|line| **line != "...").count() > 0,
-            "{command}: shows nothing"
-        );
+        let (sample, lines): (Vec<_>, Vec<_>) =
+            (sample.lines().collect(), printed.lines().collect());
+        assert!(sample.iter().any(|line| *line != "..."), "{command}: shows nothing");
         if std::env::var_os("FULLPIPE_BLESS").is_some() && !sample.contains(&"...") {
-            blessed = blessed.replace(block, &format!("$ fullpipe {command}\n{}", text.trim_end()));
+            let anew = format!("$ fullpipe {command}\n{}", printed.trim_end());
+            blessed = blessed.replace(block, &anew);
             continue;
         }
         let again = "FULLPIPE_BLESS=1 writes those without `...` anew";
+        let name = page.name;
         assert!(
             is_shown(&sample, &lines),
-            "docs/src/analyze.md: `fullpipe {command}` prints\n{text}\n{again}"
+            "docs/src/{name}: `fullpipe {command}` prints\n{printed}\n{again}"
         );
     }
-    if blessed != page {
-        std::fs::write(file(), blessed).unwrap();
+    if blessed != text {
+        std::fs::write(page.path(), blessed).unwrap();
         return;
     }
-    assert!(samples >= 3, "{samples} samples");
+    assert!(samples >= page.samples, "{}: {samples} samples", page.name);
+}
+
+/// Every capture of the stories is one of theirs.
+#[test]
+fn every_capture_of_the_stories_is_told() {
+    let text = CASES.text();
+    for file in std::fs::read_dir(CASES.captures()).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        assert!(text.contains(&format!("$ fullpipe analyze {name}\n")), "{name}");
+    }
 }
 
 #[test]
@@ -113,7 +144,7 @@ fn keys(value: &Value, found: &mut BTreeSet<String>) {
 
 #[test]
 fn every_key_that_the_page_names_is_in_the_json() {
-    let page = page();
+    let page = ANALYZE.text();
     let schema = blocks(&page).into_iter().find(|block| block.starts_with('{')).unwrap();
     let named: Vec<&str> = schema.split('"').skip(1).step_by(2).collect();
     let named = named.into_iter().filter(|name| schema.contains(&format!("\"{name}\":")));
@@ -124,8 +155,14 @@ fn every_key_that_the_page_names_is_in_the_json() {
         "losses/congestion_control=cubic-loss=0.01/server.pcap.gz",
     ] {
         keys(
-            &serde_json::from_str(&printed(&["analyze", file, "--json", "--connection", "0"]))
-                .unwrap(),
+            &serde_json::from_str(&ANALYZE.printed(&[
+                "analyze",
+                file,
+                "--json",
+                "--connection",
+                "0",
+            ]))
+            .unwrap(),
             &mut found,
         );
     }
@@ -135,7 +172,7 @@ fn every_key_that_the_page_names_is_in_the_json() {
 
 #[test]
 fn options_labels_and_limits_are_those_of_the_program() {
-    let page = page();
+    let page = ANALYZE.text();
     let options = |text: &str| -> BTreeSet<String> {
         let starts = text.match_indices("--").map(|(at, _)| &text[at + 2..]);
         let names = starts.map(|rest| {
@@ -146,7 +183,7 @@ fn options_labels_and_limits_are_those_of_the_program() {
             .map(String::from)
             .collect()
     };
-    let mut own = options(&printed(&["analyze", "--help"]));
+    let mut own = options(&ANALYZE.printed(&["analyze", "--help"]));
     own.retain(|option| option != "help" && option != "version");
     assert_eq!(options(&page), own, "the page's options, and the program's");
     for label in Label::ALL {

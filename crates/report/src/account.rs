@@ -209,6 +209,7 @@ const fn owner(owner: Owner) -> &'static str {
 const fn who(part: &AccountPart) -> &'static str {
     match (part.cause, part.owner) {
         (Cause::Transfer(Limit::Link), _) => "nobody: the path carries no more",
+        (Cause::Transfer(Limit::Unknown), _) => "not known yet",
         // Fewer questions are asked by who asks them.
         (Cause::Turns, _) => "the client: its program asks one thing after another",
         // The ACK is delayed at one end; the other can write so that it need not wait for it.
@@ -265,6 +266,7 @@ impl Words<'_> {
             ),
             Cause::SynRepeated => match repeated {
                 1 => "the SYN or its answer was lost once and sent again".into(),
+                2 => "the SYN or its answer was lost twice and sent again".into(),
                 _ => format!("the SYN or its answer was lost {repeated} times and sent again"),
             },
             Cause::SynUnanswered => match repeated {
