@@ -32,8 +32,14 @@ pub fn render(proof: &Proof, layout: Layout) -> String {
 /// `Measured: 80 Mbit/s (10 MB/s), limited by the receive window, over 50 ms and 1 Gbit/s.`
 fn measured(path: &MeasuredPath) -> String {
     let goodput = path.goodput;
-    let link =
-        path.rate.map_or("a link of unknown rate".into(), |rate| format!("a link of {rate}"));
+    let link = match (path.rate, path.policer) {
+        (None, _) => "a link of unknown rate".into(),
+        (Some(rate), None) => format!("a link of {rate}"),
+        (Some(rate), Some(_)) if path.drops_tails => {
+            format!("a policer whose bucket lets {rate} pass")
+        }
+        (Some(rate), Some(_)) => format!("a policer of {rate}"),
+    };
     let loss = match path.loss {
         Some(loss) if loss.get() > 0.0 => {
             format!(", with {:.3} % of segments lost", loss.get() * 100.0)
@@ -115,7 +121,14 @@ fn agreement(proof: &Proof) -> String {
 /// What to do, and what to expect of it.
 fn conclusion(proof: &Proof) -> String {
     let Some(best) = proof.best() else {
-        return if proof.trials.is_empty() {
+        return if proof.measured.drops_tails {
+            format!(
+                "The lab cannot say what would help: the path drops the tails of bursts, and this measurement shows only \
+                 what its bucket lets pass ({}), not its own rate. Try bbr, or pacing (SO_MAX_PACING_RATE, tc fq with \
+                 maxrate), on the path itself: at that rate, and then at more.",
+                proof.measured.goodput
+            )
+        } else if proof.trials.is_empty() {
             format!(
                 "Nothing to try: no setting of the hosts changes the limit, the {}.",
                 proof.measured.limited_by
@@ -177,6 +190,25 @@ mod tests {
         }
         let change = text.lines().find(|line| line.starts_with("net.ipv4.tcp_rmem")).unwrap();
         assert!(change.contains("receiver") && change.contains("8.00"), "{change}");
+    }
+
+    #[test]
+    fn a_policer_that_drops_the_tails_of_bursts_has_no_known_rate() {
+        let mut proof = proof("80mbit");
+        proof.measured.policer = Some(Bytes::new(64_000));
+        proof.trials.clear();
+        let text = render(&proof, Layout::default());
+        assert!(
+            text.contains("a policer of 1 Gbit/s") && text.contains("Nothing to try"),
+            "{text}"
+        );
+        proof.measured.drops_tails = true;
+        let text = render(&proof, Layout::default());
+        assert!(
+            text.contains("lets 1 Gbit/s pass") && text.contains("Try bbr, or pacing"),
+            "{text}"
+        );
+        assert!(!text.contains("Nothing to try"), "{text}");
     }
 
     #[test]

@@ -69,6 +69,7 @@ impl DiagnosedConnection {
             overflow: losses.overflow,
             drops_early: losses.drops_early.filter(|_| policer.is_none()),
             policer: policer.map(|policer| policer.bucket),
+            drops_tails: policer.is_some_and(|policer| policer.drops_tails),
             payload,
             peak: diagnosis.verdict.peak_goodput(),
             watched: facts.data_time.filter(|_| connection.completeness & HANDSHAKE == HANDSHAKE),

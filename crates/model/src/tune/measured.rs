@@ -78,6 +78,10 @@ pub struct MeasuredPath {
         skip_serializing_if = "Option::is_none"
     )]
     pub policer: Option<Bytes>,
+    /// The policer drops the tails of bursts: [`Self::rate`] is the mean of what its bucket lets
+    /// pass, and its own rate, which paced data would have, is not known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub drops_tails: bool,
     /// Payload over time: of the whole transfer where [`Self::payload`] is present, else after its
     /// start-up.
     #[serde(rename = "goodput_bps", with = "column::rate")]
@@ -180,6 +184,7 @@ impl MeasuredPath {
             discipline: None,
             drops_early: None,
             policer: None,
+            drops_tails: false,
             goodput,
             peak: None,
             payload: None,
@@ -230,6 +235,8 @@ struct Written {
     drops_early: Option<bool>,
     #[serde(rename = "policer_bytes", default, with = "column::bytes_optional")]
     policer: Option<Bytes>,
+    #[serde(default)]
+    drops_tails: bool,
     #[serde(rename = "goodput_bps", with = "column::rate")]
     goodput: Rate,
     #[serde(rename = "peak_bps", default, with = "column::rate_optional")]
@@ -297,6 +304,7 @@ impl TryFrom<Written> for MeasuredPath {
             watched: written.watched.filter(|time| (Duration::ZERO..=DAY).contains(time)),
             loss_run: written.loss_run.filter(|run| run.is_finite() && *run >= 1.0),
             policer: written.policer.filter(|bucket| *bucket > Bytes::ZERO),
+            drops_tails: written.drops_tails,
             goodput: written.goodput,
             peak: written.peak.filter(|rate| *rate > Rate::ZERO),
             payload: written.payload.filter(|payload| *payload > Bytes::ZERO),
@@ -382,6 +390,7 @@ pub(crate) mod tests {
                 loss: loss.flatten(),
                 loss_run: framing.2,
                 policer: framing.3,
+                drops_tails: framing.3.is_some_and(|bucket| bucket.get() % 2 == 0),
                 payload,
                 framing: Framing {
                     mtu: Bytes::new(framing.0),
