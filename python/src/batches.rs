@@ -56,6 +56,7 @@ impl Batches {
         problems: Problems,
         raises: bool,
     ) -> Result<Self, BatchError> {
+        let options = kind.with_needs(options);
         let layout = kind.layout();
         let schema = Batch::new(layout.clone()).finish()?.schema();
         let batch = Batch::new(layout.clone());

@@ -2,7 +2,9 @@
 
 use crate::options::Kind;
 use fullpipe_columnar::{Layout, RowKind};
-use fullpipe_flow::schema::{self, CONNECTIONS, FINDINGS, INTERVALS, PACKETS, Record, WHOLES};
+use fullpipe_flow::schema::{
+    self, CONNECTIONS, FINDINGS, INTERVALS, PACKETS, Record, SPANS, WHOLES,
+};
 use pyo3::prelude::*;
 
 /// A column: its name, what its values are, and what it means.
@@ -35,6 +37,7 @@ impl Kind {
             Kind::Of(RowKind::Connections) => in_rows(CONNECTIONS),
             Kind::Of(RowKind::Intervals) => of_part(INTERVALS),
             Kind::Of(RowKind::Findings) => of_part(FINDINGS),
+            Kind::Of(RowKind::Spans) => of_part(SPANS),
             Kind::Packets => in_rows(PACKETS),
         }
     }

@@ -51,6 +51,7 @@ pub fn write_group(
     let kinds = kinds.iter().map(|kind| Kind::of(kind)).collect::<PyResult<Vec<_>>>()?;
     let tables =
         kinds.iter().map(|kind| DayTables::new(folder.clone(), kind.name(), kind.layout()));
+    let options = kinds.iter().fold(options, |options, kind| kind.with_needs(options));
     let mut group = Group { options, tables: tables.collect(), kinds };
     let captures = captures.try_iter()?.unbind();
     py.detach(|| {

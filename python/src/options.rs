@@ -29,12 +29,17 @@ impl Kind {
         }
     }
 
+    /// The options with what its rows need.
+    pub fn with_needs(self, mut options: Options) -> Options {
+        options.config.spans |= matches!(self, Kind::Of(kind) if kind.needs_spans());
+        options
+    }
+
     /// The kind of this name.
     pub fn of(name: &str) -> PyResult<Kind> {
-        let parts = [RowKind::Connections, RowKind::Intervals, RowKind::Findings].map(Kind::Of);
-        let [connections, intervals, findings] = parts;
-        let kinds = [connections, intervals, findings, Kind::Packets];
-        word("rows", name, &kinds.map(|kind| (kind.name(), kind)))
+        let kinds = RowKind::ALL.map(Kind::Of).into_iter().chain([Kind::Packets]);
+        let kinds: Vec<_> = kinds.map(|kind| (kind.name(), kind)).collect();
+        word("rows", name, &kinds)
     }
 }
 

@@ -34,7 +34,7 @@ def syn(number: int) -> bytes:
 HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)
 
 
-KINDS = {"connections": 6, "intervals": None, "findings": None, "packets": 2203}
+KINDS = {"connections": 6, "intervals": None, "findings": None, "spans": None, "packets": 2203}
 
 
 @pytest.mark.parametrize("rows", KINDS)
@@ -156,6 +156,24 @@ def test_intervals_and_findings_are_those_of_json(three, fullpipe_cli):
                     assert (row["limit"], row["share"]) == (first["limit"], first["share"])
                     assert json.loads(row["candidates"]) == part["candidates"]
                     assert row["length_us"] == part["length_us"]
+
+
+def test_spans_are_the_accounts_time_in_its_order(three, fullpipe_cli):
+    told = fullpipe_cli("analyze", three, "--json").stdout
+    spans = table(three, rows="spans").to_pylist()
+    for connection in json.loads(told)["connections"]:
+        own = [row for row in spans if row["connection"] == connection["id"]]
+        at = connection["start_ns"]
+        for row in own:
+            assert abs(row["start_ns"] - at) < 2000
+            at = row["start_ns"] + row["length_us"] * 1000
+        account = connection["account"]
+        assert sum(row["length_us"] for row in own) == pytest.approx(account["time_us"], abs=len(own))
+        for part in account["parts"]:
+            if "direction" not in part:
+                same = sum(row["length_us"] for row in own
+                           if (row["owner"], row["cause"]) == (part["owner"], part["cause"]))
+                assert same == pytest.approx(part["time_us"], abs=len(own))
 
 
 def test_nothing_is_a_table_without_rows():

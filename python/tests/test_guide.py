@@ -31,7 +31,8 @@ def archive(captures, tmp_path, monkeypatch, fullpipe_cli):
 
 
 def test_each_question_has_an_answer_that_another_reader_confirms(archive):
-    worst, windows, hours, costs, scaling, fixes = (duckdb.sql(query) for query in blocks("sql"))
+    worst, windows, hours, costs, scaling, waits, fixes = (
+        duckdb.sql(query) for query in blocks("sql"))
 
     lost = collections.Counter()
     for row in archive:
@@ -79,6 +80,15 @@ def test_each_question_has_an_answer_that_another_reader_confirms(archive):
     assert found, "the question has no answer here"
     least = min(row["window_max_bytes"] for row in archive if row["window_scale"] == 0)
     assert least <= 65_535
+
+    waited, turns = collections.Counter(), collections.Counter()
+    for row in archive:
+        if row["direction"] == "server_to_client" and row["requests"]:
+            waited[row["server"]] += row["server_wait_us"] / 1e6
+            turns[row["server"]] += row["turns"]
+    found = waits.fetchall()
+    assert {row[0]: row[2] for row in found} == pytest.approx(waited)
+    assert {row[0]: row[3] for row in found} == turns and any(turns.values())
 
     findings = pyarrow.dataset.dataset("findings", partitioning="hive").to_table().to_pylist()
     held, shown = collections.Counter(), collections.Counter()

@@ -52,7 +52,7 @@ def caps(captures, tmp_path) -> pathlib.Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("rows", ["connections", "intervals", "findings", "packets"])
+@pytest.mark.parametrize("rows", ["connections", "intervals", "findings", "spans", "packets"])
 def test_rows_and_types_are_those_of_the_schema(spark, caps, rows):
     from fullpipe.spark import analyze
 

@@ -3,7 +3,7 @@
 use crate::layout::Layout;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::schema::{
-    CONNECTIONS, Cell, FINDINGS, INTERVALS, WHOLES, WholeRow, connection_rows,
+    CONNECTIONS, Cell, FINDINGS, INTERVALS, SPANS, WHOLES, WholeRow, connection_rows,
 };
 
 /// What each row of a connection is of.
@@ -16,15 +16,22 @@ pub enum RowKind {
     Intervals,
     /// What a limit means, and what would change it.
     Findings,
+    /// A stretch of time that one owner had for one cause.
+    Spans,
 }
 
 impl RowKind {
+    /// Every kind.
+    pub const ALL: [RowKind; 4] =
+        [RowKind::Connections, RowKind::Intervals, RowKind::Findings, RowKind::Spans];
+
     /// Its name, as options have it.
     pub const fn name(self) -> &'static str {
         match self {
             RowKind::Connections => "connections",
             RowKind::Intervals => "intervals",
             RowKind::Findings => "findings",
+            RowKind::Spans => "spans",
         }
     }
 
@@ -34,12 +41,18 @@ impl RowKind {
             RowKind::Connections => Layout::of(CONNECTIONS),
             RowKind::Intervals => Layout::of(WHOLES).and(INTERVALS),
             RowKind::Findings => Layout::of(WHOLES).and(FINDINGS),
+            RowKind::Spans => Layout::of(WHOLES).and(SPANS),
         }
     }
 
     /// Whether the rows need findings, which take much of an analysis' time.
     pub const fn needs_findings(self) -> bool {
         matches!(self, RowKind::Findings)
+    }
+
+    /// Whether the rows need the order of time ([`fullpipe_flow::Config::spans`]).
+    pub const fn needs_spans(self) -> bool {
+        matches!(self, RowKind::Spans)
     }
 
     /// Gives the cells of each row of a connection to `row`.
@@ -68,6 +81,12 @@ impl RowKind {
             RowKind::Findings => {
                 for finding in diagnosed.findings().iter() {
                     let cells = Layout::cells(FINDINGS, finding);
+                    row(&mut Layout::cells(WHOLES, &whole).chain(cells))?;
+                }
+            }
+            RowKind::Spans => {
+                for span in diagnosed.spans() {
+                    let cells = Layout::cells(SPANS, &span);
                     row(&mut Layout::cells(WHOLES, &whole).chain(cells))?;
                 }
             }

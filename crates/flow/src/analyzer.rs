@@ -188,7 +188,9 @@ impl Analyzer {
             self.force_out();
         }
         let trace = self.traces.as_mut().and_then(Budget::opens);
-        let opening = Opening { id: self.next_id, first_packet: number, at, from_first, trace };
+        let keeps_order = self.config.spans;
+        let opening =
+            Opening { id: self.next_id, first_packet: number, at, from_first, trace, keeps_order };
         let mut tracker = Tracker::new(opening);
         self.next_id += 1;
         self.forget_closed();

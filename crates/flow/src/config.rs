@@ -39,6 +39,9 @@ pub struct Config {
     /// Record the points of each connection's graphs ([`crate::trace`]), and how many; not by
     /// default.
     pub trace: Option<TraceBounds>,
+    /// Keep the order in which each connection's time was spent
+    /// ([`crate::diagnosis::DiagnosedConnection::spans`]); not by default.
+    pub spans: bool,
 }
 
 impl Default for Config {
@@ -55,6 +58,7 @@ impl Default for Config {
             layer: Layer::default(),
             filter: None,
             trace: None,
+            spans: false,
         }
     }
 }

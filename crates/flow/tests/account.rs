@@ -11,11 +11,12 @@ use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection, SubCause};
 use fullpipe_flow::finding::Finding;
 use fullpipe_flow::limit::Limit;
 use fullpipe_flow::{Analyzer, Config};
+use fullpipe_model::units::Duration;
 use proptest::prelude::*;
 
 /// The first connection. A packet of another one ends the capture at `until`.
 fn connection_until(trace: &str, until: Option<&str>) -> DiagnosedConnection {
-    let mut analyzer = Analyzer::new(Config::default());
+    let mut analyzer = Analyzer::new(Config { spans: true, ..Config::default() });
     for line in text::parse(trace) {
         let packet = line.packet();
         analyzer.push(line.at, LinkType::RAW, &packet, packet.len());
@@ -38,7 +39,41 @@ fn account_until(trace: &str, until: Option<&str>) -> Account {
     if account.last_wait.is_none() {
         assert_eq!(account.time, found.connection.duration);
     }
+    spans_agree(&found, &account);
     account
+}
+
+/// In the order of time there is the same time without a gap, and the same of each cause outside
+/// the data's own; of that, its sum for each direction.
+fn spans_agree(found: &DiagnosedConnection, account: &Account) {
+    let spans = found.spans();
+    let mut at = found.connection.start;
+    for span in &spans {
+        assert_eq!(span.start, at, "{spans:?}");
+        assert!(span.length > Duration::ZERO, "{spans:?}");
+        at = at + span.length;
+    }
+    assert_eq!(at.since(found.connection.start), account.time);
+    for part in &account.parts {
+        let is_data = matches!(part.cause, Cause::Transfer(_));
+        let is_meant = |cause: Cause, owner: Owner, direction: Option<Direction>| {
+            let same = if is_data {
+                matches!(cause, Cause::Transfer(_))
+            } else {
+                (cause, owner) == (part.cause, part.owner)
+            };
+            same && direction == part.direction
+        };
+        let of_spans = spans.iter().filter(|one| is_meant(one.cause, one.owner, one.direction));
+        let of_parts =
+            account.parts.iter().filter(|one| is_meant(one.cause, one.owner, one.direction));
+        let spent: u64 = of_spans.map(|one| one.length.as_nanos()).sum();
+        assert_eq!(
+            spent,
+            of_parts.map(|one| one.time.as_nanos()).sum::<u64>(),
+            "{part:?} {spans:?}"
+        );
+    }
 }
 
 fn account(trace: &str) -> Account {

@@ -3,7 +3,7 @@
 
 use fullpipe_flow::schema::{
     CAPTURE_PROBLEMS, CONNECTIONS, FINDINGS, INTERVALS, LIVE_CONNECTIONS, PACKETS, RENAMED, RUNS,
-    SAMPLES, SCENARIOS, SCHEMA_VERSION, SUB_CAUSES, TRUTH_INTERVALS, WHOLES, markdown,
+    SAMPLES, SCENARIOS, SCHEMA_VERSION, SPANS, SUB_CAUSES, TRUTH_INTERVALS, WHOLES, markdown,
 };
 use std::path::Path;
 
@@ -32,6 +32,7 @@ fn the_pages_show_the_tables() {
     hold(page, "packets", &markdown(PACKETS));
     hold(page, "wholes", &markdown(WHOLES));
     hold(page, "intervals", &markdown(INTERVALS));
+    hold(page, "spans", &markdown(SPANS));
     hold(page, "findings", &markdown(FINDINGS));
     hold(page, "sub-causes", &markdown(SUB_CAUSES));
     hold(page, "live-connections", &markdown(LIVE_CONNECTIONS));

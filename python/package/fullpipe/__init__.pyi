@@ -13,7 +13,7 @@ class _Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 _Path = str | PathLike[str]
-_Rows = Literal["connections", "intervals", "findings", "packets"]
+_Rows = Literal["connections", "intervals", "findings", "spans", "packets"]
 
 @final
 class Rows:
@@ -64,7 +64,8 @@ def analyze(
         is open for reading bytes.
     rows: "connections": one for each direction of a connection; "intervals":
         one for each span of time of a direction, and what limited it;
-        "findings": one for each limit, with what would change it; "packets":
+        "findings": one for each limit, with what would change it; "spans": one
+        for each stretch of time, with who had it and for what; "packets":
         one for each packet of a connection.
     filter: which connections, as `analyze --filter`: "host 10.0.0.1 and port
         443".

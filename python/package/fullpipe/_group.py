@@ -12,7 +12,7 @@ from ._store import Found, Reader, Store, is_local
 BYTES = 64 << 20
 FILES = 256
 """A group is full when it has so much."""
-KINDS = ("connections", "intervals", "findings", "packets")
+KINDS = ("connections", "intervals", "findings", "spans", "packets")
 """The kinds of rows."""
 
 

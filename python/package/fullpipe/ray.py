@@ -27,7 +27,7 @@ def analyze(sources, out, *, rows=("connections",), resume=False, tell=None, **o
     """Analyses captures into a folder of rows; returns how many there are.
 
     sources: captures, folders or patterns, as paths or URLs.
-    rows: which kinds: connections, intervals, findings, packets.
+    rows: which kinds: connections, intervals, findings, spans, packets.
     resume: go on with what is in the folder.
     tell: called with a line of progress when a group is done.
     options: filter, labels, layer and capture_point, as of fullpipe.analyze.

@@ -21,7 +21,7 @@ def analyze(spark, paths, rows="connections", *, problems="rows", **options):
     """The rows of captures as a DataFrame, with the schema's columns and types.
 
     paths: captures, folders or patterns, as paths or URLs.
-    rows: connections, intervals, findings or packets.
+    rows: connections, intervals, findings, spans or packets.
     problems: "rows": a capture that was not read to its end has one row more,
         with its name in `file`, what is wrong in the last column, `problem`, and
         null elsewhere; in all other rows `problem` is null. "raise": Spark's job

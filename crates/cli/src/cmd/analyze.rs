@@ -128,6 +128,8 @@ enum RowsOf {
     Intervals,
     /// What a limit means, and what would change it.
     Findings,
+    /// A stretch of time that one owner had for one cause.
+    Spans,
 }
 
 impl From<RowsOf> for RowKind {
@@ -136,6 +138,7 @@ impl From<RowsOf> for RowKind {
             RowsOf::Connections => RowKind::Connections,
             RowsOf::Intervals => RowKind::Intervals,
             RowsOf::Findings => RowKind::Findings,
+            RowsOf::Spans => RowKind::Spans,
         }
     }
 }
@@ -275,6 +278,7 @@ impl Analyze {
             },
             interval: self.interval,
             trace: (self.plot || self.html.is_some()).then(TraceBounds::default),
+            spans: self.parquet.is_some() && RowKind::from(self.rows).needs_spans(),
             ..self.reading.config()
         }
     }

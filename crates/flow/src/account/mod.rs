@@ -8,8 +8,11 @@
 //! parts sum to [`Account::time`].
 
 mod parts;
+mod spans;
 
 pub use parts::{AccountPart, Cause, Owner};
+pub use spans::AccountSpan;
+pub(crate) use spans::spans;
 
 use crate::connection::{Counted, Direction, Spent};
 use crate::limit::{Candidate, Limit, Verdict};
@@ -172,12 +175,7 @@ fn transfer(
         None => of_limits.push((rest, left)),
     }
     for (limit, time) in of_limits.into_iter().filter(|(_, time)| *time > Duration::ZERO) {
-        let (owner, cause) = of_limit(limit, direction);
-        let owner = if faults.shrinks_window && limit == Limit::ReceiveWindow {
-            Owner::Path
-        } else {
-            owner
-        };
+        let (owner, cause) = of_limit(limit, direction, faults);
         let lost = cause.lost(time, None);
         parts.add(AccountPart { owner, cause, direction: Some(direction), time, lost });
     }

@@ -1,5 +1,6 @@
 //! Who had the time, and for what: the table of owners and causes.
 
+use super::PathFaults;
 use crate::connection::{Direction, Spent};
 use crate::limit::Limit;
 use fullpipe_model::limit::Cause as CongestionCause;
@@ -246,12 +247,13 @@ pub struct AccountPart {
 }
 
 /// Who had the time in which this limit held data of this direction.
-pub(super) fn of_limit(limit: Limit, direction: Direction) -> (Owner, Cause) {
+pub(super) fn of_limit(limit: Limit, direction: Direction, faults: PathFaults) -> (Owner, Cause) {
     let [sender, receiver] = match direction {
         Direction::ClientToServer => [0, 1],
         Direction::ServerToClient => [1, 0],
     };
     let owner = match limit {
+        Limit::ReceiveWindow if faults.shrinks_window => Owner::Path,
         Limit::ReceiveWindow => Owner::host(receiver),
         Limit::ReceiverApplication => Owner::application(receiver),
         Limit::SendBuffer | Limit::CongestionWindow(CongestionCause::SlowStart) => {

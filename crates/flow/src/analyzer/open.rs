@@ -30,7 +30,8 @@ impl Lone {
     fn tracker(&self, config: &Config) -> Tracker {
         let Lone { id, ref arrival, from_first, reuses_ports } = *self;
         let Arrival { at, number, wire, ref segment } = *arrival;
-        let opening = Opening { id, first_packet: number, at, from_first, trace: None };
+        let (trace, keeps_order) = (None, config.spans);
+        let opening = Opening { id, first_packet: number, at, from_first, trace, keeps_order };
         let mut tracker = Tracker::new(opening);
         tracker
             .push(config, CapturedSegment { at, number, segment, wire, from_first, reuses_ports });

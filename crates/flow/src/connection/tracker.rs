@@ -86,6 +86,8 @@ pub(crate) struct Opening {
     pub from_first: bool,
     /// How much is kept for its graphs; `None` for nothing.
     pub trace: Option<TraceBounds>,
+    /// Whether the order of its time is kept.
+    pub keeps_order: bool,
 }
 
 /// A segment of the connection, as the capture shows it.
@@ -142,7 +144,7 @@ impl Tracker {
             start: opening.at,
             last: opening.at,
             handshake: Handshake::default(),
-            ledger: Ledger::new(opening.at),
+            ledger: Ledger::new(opening.at, opening.keeps_order),
             halves: Default::default(),
             initial: Initial::default(),
             has_cut_headers: false,

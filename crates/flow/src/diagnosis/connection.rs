@@ -3,7 +3,7 @@
 use super::consistent::{consistent, excludes};
 use super::subcause::{Explanation, NoAnswer, Seen, Sharing, SubCause, may_share, sharing};
 use super::{Diagnosis, KnownHosts, SeenAt, Subject};
-use crate::account::{Account, Cause, spent_on};
+use crate::account::{Account, AccountSpan, Cause, PathFaults, spans, spent_on};
 use crate::connection::{Connection, Direction};
 use crate::finding::{Finding, KnownPath};
 use crate::limit::{Candidate, Interval, Verdict};
@@ -261,13 +261,26 @@ impl DiagnosedConnection {
 
     /// Where all its time went; `None` of samples, which show no packets.
     pub fn account(&self) -> Option<Account> {
-        let [client, server] = &self.diagnoses;
-        let verdicts = [client, server].map(|one| one.as_ref().map(|one| &one.verdict));
-        let faults = [Direction::ClientToServer, Direction::ServerToClient].map(|direction| {
+        let (verdicts, faults) = self.accounted();
+        self.sampled.is_none().then(|| Account::new(&self.connection.counted, verdicts, faults))
+    }
+
+    /// The same in the order of time; empty where [`crate::Config::spans`] did not ask for it.
+    pub fn spans(&self) -> Vec<AccountSpan> {
+        let (verdicts, faults) = self.accounted();
+        spans(&self.connection.counted, self.connection.start, verdicts, faults)
+    }
+
+    /// What held each direction's data, and what the path does to it.
+    fn accounted(&self) -> ([Option<&Verdict>; 2], [PathFaults; 2]) {
+        let directions = [Direction::ClientToServer, Direction::ServerToClient];
+        let verdicts =
+            directions.map(|way| self.diagnosis(way).map(|diagnosis| &diagnosis.verdict));
+        let faults = directions.map(|direction| {
             let verdict = self.diagnosis(direction).map(|diagnosis| &diagnosis.verdict);
             Seen { connection: &self.connection, direction, verdict, sharing: None }.path_faults()
         });
-        self.sampled.is_none().then(|| Account::new(&self.connection.counted, verdicts, faults))
+        (verdicts, faults)
     }
 
     /// The time that remedies give back: of its account or, of samples, of the time in which data

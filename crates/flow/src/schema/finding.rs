@@ -1,6 +1,8 @@
-//! The parts of a connection's JSON: intervals and findings.
+//! The parts of a connection: intervals, findings, and stretches of its time.
 
 use super::{Cell, Column, Kind, Place, Record};
+use crate::account::AccountSpan;
+use crate::connection::Direction;
 use crate::diagnosis::{Explanation, OfDirection};
 use crate::finding::Finding;
 use crate::limit::Interval;
@@ -11,6 +13,8 @@ pub enum Intervals {}
 pub enum Findings {}
 /// What lies behind a connection's limits.
 pub enum SubCauses {}
+/// Stretches of a connection's time.
+pub enum Spans {}
 
 impl Record for Intervals {
     type Row<'r> = OfDirection<&'r Interval>;
@@ -21,6 +25,10 @@ impl Record for Findings {
 
 impl Record for SubCauses {
     type Row<'r> = OfDirection<Explanation>;
+}
+
+impl Record for Spans {
+    type Row<'r> = AccountSpan;
 }
 
 type I = Column<Intervals>;
@@ -104,6 +112,31 @@ pub static INTERVALS: &[I] = &[
         "from a capture",
         "received and not read by the application",
         |row| Cell::bytes(row.what.evidence.unread),
+    ),
+];
+
+/// Stretches of a connection's time, one after another without a gap: who had each, and for what.
+pub static SPANS: &[Column<Spans>] = &[
+    Column::new("start_ns", Kind::Number, "", "when it starts, since 1970", |row| {
+        Cell::number(row.start.as_nanos())
+    }),
+    Column::new("length_us", Kind::Number, "", "how long it is", |row| Cell::micros(row.length)),
+    Column::new(
+        "owner",
+        Kind::Text,
+        "",
+        "who had it, and so who can give it back: the names of the account's parts",
+        |row| Cell::text(row.owner.name()),
+    ),
+    Column::new("cause", Kind::Text, "", "for what: the names of the account's parts", |row| {
+        Cell::text(row.cause.name())
+    }),
+    Column::new(
+        "direction",
+        Kind::Text,
+        "no data was on its way",
+        "whose data was on its way: `client_to_server` or `server_to_client`",
+        |row| Cell::word(row.direction.map(Direction::name)),
     ),
 ];
 

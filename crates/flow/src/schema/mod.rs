@@ -34,7 +34,7 @@ mod truth;
 
 pub use cell::{Cell, Kind};
 pub use connection::{CONNECTIONS, ConnectionRow, Connections, connection_rows};
-pub use finding::{FINDINGS, Findings, INTERVALS, Intervals, SUB_CAUSES, SubCauses};
+pub use finding::{FINDINGS, Findings, INTERVALS, Intervals, SPANS, SUB_CAUSES, Spans, SubCauses};
 pub use live::{LIVE_CONNECTIONS, LiveConnections, LiveRow};
 pub use packet::{PACKETS, PacketRow, Packets};
 pub use page::{RENAMED, Renamed, columns_in_short, markdown};

@@ -58,7 +58,7 @@ impl Ledger {
             }
         }
         if let Some((gone, unheard)) = self.gone().filter(|(gone, _)| closed_by != Some(*gone)) {
-            self.sums.shift(Spent::Timeout, Spent::Gone(gone), unheard);
+            self.shift(Spent::Timeout, Spent::Gone(gone), unheard);
             return self.spend_all(Spent::Gone(gone), at);
         }
         let Some(speaker) = self.speaker() else { return self.spend_all(Spent::Idle, at) };
@@ -85,7 +85,7 @@ impl Ledger {
                 // The next SYN would come after twice the time of the one before.
                 let gap = self.sums.of(Spent::SynRepeated).saturating_add(SYN_TIMER);
                 let waits = until.since(self.at) <= gap.saturating_mul(2);
-                self.sums.shift(Spent::SynRepeated, Spent::SynUnanswered, Duration::MAX);
+                self.shift(Spent::SynRepeated, Spent::SynUnanswered, Duration::MAX);
                 self.spend_all(Spent::SynUnanswered, if waits { until } else { last });
                 waiting = Some(self.sums.total()).filter(|time| *time > Duration::ZERO);
             }
@@ -106,19 +106,24 @@ impl Ledger {
             let all: Vec<Spent> = self.sums.iter().map(|(what, _)| what).collect();
             let kept = |what: &Spent| matches!(what, Spent::Gone(_) | Spent::NotCaptured);
             for what in all.into_iter().filter(|what| !kept(what)) {
-                self.sums.shift(what, Spent::NotCaptured, Duration::MAX);
+                self.shift(what, Spent::NotCaptured, Duration::MAX);
             }
         }
         if lags.client == 1 {
             self.sums.swap_ends();
+            if let Some(course) = self.course() {
+                course.swap_ends();
+            }
         }
+        let rare = self.rare.map(|rare| *rare).unwrap_or_default();
         Counted {
             sums: self.sums,
             requests: self.requests,
             turns: self.turns,
-            syn_retransmissions: self.rare.map_or(0, |rare| rare.syn_retransmissions),
+            syn_retransmissions: rare.syn_retransmissions,
             waiting,
             from_handshake: lags.from_handshake,
+            course: rare.course.map(Box::new),
         }
     }
 

@@ -6,14 +6,17 @@
 //! captured. ACKs and windows divide nothing; they are noted, because they tell how the time until
 //! the next data is to be divided.
 
+mod counted;
+mod course;
 mod finish;
 mod spent;
 
+pub use counted::Counted;
 pub(super) use finish::CapturedSpan;
-pub use spent::Counted;
 pub(crate) use spent::{Spent, Sums};
 
 use super::handshake::SYN_AGAIN_FROM;
+use course::Course;
 use fullpipe_model::units::{Duration, Instant};
 
 /// Data that follows other data of the same end within this time, or within two round trips, is
@@ -138,12 +141,13 @@ const PUSHED: u8 = 1;
 const PAID: u8 = 2;
 
 impl Ledger {
-    /// The account of a connection whose first packet was captured at `at`.
-    pub fn new(at: Instant) -> Self {
+    /// The account of a connection whose first packet was captured at `at`; whether the order of
+    /// its time is kept, too.
+    pub fn new(at: Instant, keeps_order: bool) -> Self {
         Ledger {
             at,
             sums: Sums::default(),
-            rare: None,
+            rare: keeps_order.then(|| Box::new(Rare::in_order())),
             acked: NEVER,
             requests: 0,
             turns: 0,
@@ -173,6 +177,14 @@ struct Rare {
     /// A keep-alive passed since the last data.
     is_kept_alive: bool,
     syn_retransmissions: u16,
+    /// The time that is counted, in its order, where that was asked for.
+    course: Option<Course>,
+}
+
+impl Rare {
+    fn in_order() -> Self {
+        Rare { course: Some(Course::default()), ..Rare::default() }
+    }
 }
 
 fn micros(time: Duration) -> u32 {
@@ -229,7 +241,22 @@ impl Ledger {
     /// Counts time after what is counted.
     fn spend(&mut self, what: Spent, time: Duration) {
         self.sums.add(what, time);
+        if let Some(course) = self.course() {
+            course.add(what, time);
+        }
         self.at = self.at + time;
+    }
+
+    /// Calls up to `most` of the time that was spent on `from` something else.
+    fn shift(&mut self, from: Spent, to: Spent, most: Duration) {
+        self.sums.shift(from, to, most);
+        if let Some(course) = self.course() {
+            course.shift(from, to, most);
+        }
+    }
+
+    fn course(&mut self) -> Option<&mut Course> {
+        self.rare.as_mut().and_then(|rare| rare.course.as_mut())
     }
 
     /// Counts all the time up to `at`.

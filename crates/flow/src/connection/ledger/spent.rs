@@ -67,6 +67,12 @@ impl Spent {
         }
     }
 
+    /// The same of the other end, where it is of an end.
+    pub(super) const fn of_other_end(self) -> Spent {
+        let code = self.code();
+        Spent::of(if code & Self::OF_AN_END != 0 { code ^ 1 } else { code })
+    }
+
     const fn of(code: u64) -> Spent {
         let end = (code & 1) as u8;
         match code {
@@ -163,18 +169,6 @@ impl Sums {
     pub fn iter(&self) -> impl Iterator<Item = (Spent, Duration)> {
         self.0.iter().map(|sum| (sum.what(), sum.time())).filter(|(_, time)| *time > Duration::ZERO)
     }
-}
-
-/// What was counted of a connection's time while it passed. The time in which data went one way is
-/// not divided yet: the verdict does that, for [`crate::account::Account`].
-#[derive(Debug, Clone, Default)]
-pub struct Counted {
-    pub(crate) sums: Sums,
-    pub(crate) requests: u32,
-    pub(crate) turns: u32,
-    pub(crate) syn_retransmissions: u16,
-    pub(crate) waiting: Option<Duration>,
-    pub(crate) from_handshake: bool,
 }
 
 #[cfg(test)]

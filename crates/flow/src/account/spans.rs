@@ -1,0 +1,107 @@
+//! The account in the order of time.
+
+use super::parts::of_limit;
+use super::{Cause, Owner, PathFaults};
+use crate::connection::{Counted, Direction};
+use crate::limit::{Interval, Limit, Verdict};
+use fullpipe_model::units::{Duration, Instant, column};
+use serde::Serialize;
+
+/// A stretch of a connection's time that one owner had for one cause.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct AccountSpan {
+    /// When it begins, since 1970.
+    #[serde(rename = "start_ns", with = "column::instant")]
+    pub start: Instant,
+    /// How long it is.
+    #[serde(rename = "length_us", with = "column::micros")]
+    pub length: Duration,
+    /// Who had it.
+    pub owner: Owner,
+    /// For what.
+    pub cause: Cause,
+    /// The direction of the data, where data was on its way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Direction>,
+}
+
+/// The stretches of a connection that began at `start`, one after another without a gap. Time in
+/// which data was on its way is divided where the verdict names another limit. The other arguments
+/// are those of [`super::Account::new`].
+pub(crate) fn spans(
+    counted: &Counted,
+    start: Instant,
+    verdicts: [Option<&Verdict>; 2],
+    faults: [PathFaults; 2],
+) -> Vec<AccountSpan> {
+    let loses_by_size = faults.iter().any(|faults| faults.loses_by_size);
+    let mut spans = Spans { all: Vec::new(), at: start };
+    for (what, time) in counted.course.iter().flat_map(|course| course.iter()) {
+        match Cause::of(what) {
+            Ok((owner, cause)) => {
+                let (owner, cause) =
+                    if loses_by_size { cause.by_size(owner) } else { (owner, cause) };
+                spans.add(time, owner, cause, None);
+            }
+            Err(direction) => {
+                let end = match direction {
+                    Direction::ClientToServer => 0,
+                    Direction::ServerToClient => 1,
+                };
+                let intervals = verdicts[end].map_or(&[][..], |verdict| &verdict.intervals);
+                spans.transfer(time, direction, intervals, faults[end]);
+            }
+        }
+    }
+    spans.all
+}
+
+struct Spans {
+    all: Vec<AccountSpan>,
+    at: Instant,
+}
+
+impl Spans {
+    fn add(&mut self, time: Duration, owner: Owner, cause: Cause, direction: Option<Direction>) {
+        if time == Duration::ZERO {
+            return;
+        }
+        let is_same = |last: &&mut AccountSpan| {
+            (last.owner, last.cause, last.direction) == (owner, cause, direction)
+        };
+        match self.all.last_mut().filter(is_same) {
+            Some(last) => last.length = last.length.saturating_add(time),
+            None => {
+                let start = self.at;
+                self.all.push(AccountSpan { start, length: time, owner, cause, direction });
+            }
+        }
+        self.at = self.at + time;
+    }
+
+    /// Adds time in which data of a direction was on its way, divided by what held it.
+    fn transfer(
+        &mut self,
+        time: Duration,
+        direction: Direction,
+        intervals: &[Interval],
+        faults: PathFaults,
+    ) {
+        let end = self.at + time;
+        let first = intervals.partition_point(|one| one.start + one.length <= self.at);
+        for interval in &intervals[first..] {
+            if interval.start >= end {
+                break;
+            }
+            self.held(interval.start.since(self.at), Limit::Unknown, direction, faults);
+            let until = (interval.start + interval.length).min(end);
+            self.held(until.since(self.at), interval.limit(), direction, faults);
+        }
+        self.held(end.since(self.at), Limit::Unknown, direction, faults);
+    }
+
+    fn held(&mut self, time: Duration, limit: Limit, direction: Direction, faults: PathFaults) {
+        let (owner, cause) = of_limit(limit, direction, faults);
+        self.add(time, owner, cause, Some(direction));
+    }
+}
