@@ -230,7 +230,7 @@ impl Series {
         }
         self.next = self.next.max(end);
         if self.lag > Duration::ZERO {
-            self.passed(at, data.length.into());
+            self.passed(at, data.length.into(), data.length.into());
         }
         if let Some(scale) = &mut self.scale {
             scale.sent(end, self.segment, self.lag == Duration::ZERO);
@@ -404,10 +404,12 @@ impl Series {
         self.current.delivered += u64::from(fresh);
         // Each ACK reports the bytes that it acknowledges and the bytes that its SACK blocks add.
         let reported = u64::from(fresh) + u64::from(sacked.saturating_sub(self.sacked));
-        if self.lag == Duration::ZERO && reported > 0 {
-            self.passed(at, reported);
-        }
+        // What SACK had reported before is no news once the hole below it is filled.
+        let new = (u64::from(fresh) + u64::from(sacked)).saturating_sub(self.sacked.into());
         let fills_hole = std::mem::replace(&mut self.sacked, sacked) > 0;
+        if self.lag == Duration::ZERO && reported > 0 {
+            self.passed(at, reported, new);
+        }
         if fresh > 0 {
             let may_begin = before.is_before(self.flight) && !ack.is_before(self.flight);
             if self.lag == Duration::ZERO && had_data && !fills_hole {

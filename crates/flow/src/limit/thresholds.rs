@@ -136,8 +136,10 @@ pub(super) const TRAIN_RATE_MOST: f64 = 192_000.0;
 /// Trains show one link only if nine in ten are at most this multiple of their median. In 24
 /// scenarios of `lab generate --seed 71` those that a pause lengthened differ by more.
 pub(super) const TRAINS_ALIKE: f64 = 1.15;
-/// A link passes data in bursts where these have at least this part of the bytes.
-pub(super) const MOST_IN_BURSTS: f64 = 0.5;
+/// A link passes data in bursts where these have at least this part of the bytes. Of the captures
+/// that name a link which dropped and had no queue (generated runs of seeds 1, 2, 3, 13, 14, 9031
+/// and 9032, worlds of seeds 24 and 31 to 33), 284 of 435 have a policer; from here on 227 of 228.
+pub(super) const MUCH_IN_BURSTS: f64 = 0.4;
 pub(super) const FLAT: f64 = 0.85;
 /// Where congestion control reacts to loss, what is in flight swings by more than this. A window
 /// halved and regrown (reno) gives 0.67, one cut to 0.7 (cubic, RFC 9438 section 4.6) 0.83. In the

@@ -126,7 +126,7 @@ pub struct Verdict {
     /// each other, or where the source does not have it.
     #[serde(skip)]
     pub trains: Option<Rate>,
-    /// The rate of bursts, where most payload passed in bursts with pauses between them.
+    /// The rate of bursts, where much payload passed in bursts with pauses between them.
     #[serde(skip)]
     pub bursts: Option<Rate>,
     /// How many flights a short transfer took that nothing held: lifting any limit would save less

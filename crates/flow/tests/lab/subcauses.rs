@@ -56,6 +56,19 @@ fn a_policer_that_drops_the_tails_of_bursts_is_named_and_a_queue_of_its_size_is_
     }
 }
 
+/// Once a hole is filled, one ACK covers what SACK has reported before: no burst passed then.
+#[test]
+fn near_miss_random_loss_on_a_full_link_is_no_policer() {
+    for run in runs("losses") {
+        for end in ["server", "client"] {
+            let connection = connection(&run, end);
+            let mut causes = connection.sub_causes(Direction::ServerToClient);
+            let is_policer = causes.any(|one| matches!(one, SubCause::Policer(_)));
+            assert!(!is_policer, "{}, {end}", run.display());
+        }
+    }
+}
+
 #[test]
 fn near_miss_what_is_held_by_something_else_has_no_sub_cause() {
     for run in runs("limits") {

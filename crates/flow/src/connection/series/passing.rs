@@ -10,19 +10,20 @@ const UNTIMED: u8 = 6;
 const IN_A_BURST: f32 = 3.0;
 
 impl Series {
-    /// Notes that bytes passed: at the sender by an ACK, elsewhere by their segment.
-    pub(super) fn passed(&mut self, at: Instant, bytes: u64) {
+    /// Notes that bytes passed: at the sender by an ACK, elsewhere by their segment. `new` of them
+    /// were not reported before.
+    pub(super) fn passed(&mut self, at: Instant, bytes: u64, new: u64) {
         self.current.train_events += 1;
         if self.untimed < UNTIMED {
             self.untimed += 1;
             return;
         }
-        let even = self.even_time(bytes);
+        let even = self.even_time(new);
         let trains = self.trains.get_or_insert_default();
         if let Some((last, even)) = trains.last().zip(even) {
             let gap = at.since(last).as_secs_f64() as f32;
             if gap * IN_A_BURST <= even {
-                self.current.burst = self.current.burst.saturating_add(bytes as u32);
+                self.current.burst = self.current.burst.saturating_add(new as u32);
                 self.current.burst_time += gap;
             }
         }
@@ -31,8 +32,12 @@ impl Series {
         }
     }
 
-    /// The seconds that `bytes` would take if what is in flight passed evenly over a round trip.
+    /// The seconds that `bytes` would take if what was in flight before they passed did so evenly
+    /// over a round trip; `None` where nothing passed.
     fn even_time(&self, bytes: u64) -> Option<f32> {
+        if bytes == 0 {
+            return None;
+        }
         let part = bytes as f32 / (bytes as f32 + self.in_flight() as f32);
         Some(self.least.get()?.as_secs_f64() as f32 * part)
     }

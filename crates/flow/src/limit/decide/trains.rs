@@ -1,7 +1,7 @@
 //! How fast bytes passed when they passed without a pause, over a whole transfer.
 
 use super::Features;
-use crate::limit::thresholds::{MOST_IN_BURSTS, TRAIN_RATE_MOST, TRAINS_ALIKE};
+use crate::limit::thresholds::{MUCH_IN_BURSTS, TRAIN_RATE_MOST, TRAINS_ALIKE};
 use fullpipe_model::units::Rate;
 
 /// The rate of trains: the median of the fastest of each interval. `None` where these differ, or
@@ -16,12 +16,12 @@ pub(super) fn train_rate(features: &[Features]) -> Option<Rate> {
     (is_timed && high <= TRAINS_ALIKE * median).then(|| Rate::from_bits_per_sec_f64(median))
 }
 
-/// The rate of bursts, where most bytes pass in them: they pass much faster than if they were
+/// The rate of bursts, where much passes in them: they pass much faster than if they were
 /// spread evenly over the round trip. A link that is always busy spreads them.
 pub(super) fn burst_rate(features: &[Features]) -> Option<Rate> {
     let burst: f64 = features.iter().map(|f| f64::from(f.burst)).sum();
     let time: f64 = features.iter().map(|f| f64::from(f.burst_time)).sum();
     let all: u64 = features.iter().map(|f| f.delivered).sum();
-    let is_most = burst >= MOST_IN_BURSTS * all as f64;
-    (is_most && time > 0.0).then(|| Rate::from_bits_per_sec_f64(8.0 * burst / time))
+    let is_much = burst >= MUCH_IN_BURSTS * all as f64;
+    (is_much && time > 0.0).then(|| Rate::from_bits_per_sec_f64(8.0 * burst / time))
 }
