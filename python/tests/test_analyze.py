@@ -99,7 +99,7 @@ def test_options_are_those_of_the_command_line(three, fullpipe_cli):
         assert len(found) == (4 if option == "filter" else 6)
     with pytest.raises(ValueError, match="possible values: auto, sender, receiver"):
         fullpipe.analyze(three, capture_point="somewhere")
-    with pytest.raises(ValueError, match="possible values: connections, intervals, findings, packets"):
+    with pytest.raises(ValueError, match="possible values: connections, intervals, findings, spans, packets"):
         fullpipe.analyze(three, rows="points")
     with pytest.raises(ValueError, match="one or more"):
         fullpipe.analyze(three, threads=0)

@@ -12,16 +12,15 @@ use std::collections::BinaryHeap;
 
 /// Packets that are late by more than this are not sorted: taps and cards batch for milliseconds.
 pub const WAIT: Duration = Duration::from_secs(1);
-/// The most bytes that wait.
-const BYTES_MAX: usize = 64 << 20;
+/// The most bytes and packets that wait: beyond that, the oldest waits no longer.
+const BYTES_MAX: usize = 16 << 20;
+const PACKETS_MAX: usize = 1 << 16;
 
 /// Puts packets into the order of time. With [`InOrder::push`], then [`InOrder::pop`] until `None`;
 /// after the last packet, [`InOrder::end`] before the last [`InOrder::pop`].
 #[derive(Debug, Default)]
 pub struct InOrder {
     waiting: BinaryHeap<Reverse<Waiting>>,
-    /// The memory of packets that were taken.
-    spare: Vec<Vec<u8>>,
     bytes: usize,
     pushed: u64,
     newest: Instant,
@@ -95,29 +94,21 @@ impl InOrder {
     /// A copy of a packet.
     pub fn keep(&mut self, packet: &Packet<'_>) -> Waiting {
         let Packet { at, link_type, data, original_length } = *packet;
-        let mut kept = self.spare.pop().unwrap_or_default();
-        kept.extend_from_slice(data);
         let place = self.pushed;
         self.pushed += 1;
-        Waiting { at, place, link_type, data: kept, original_length }
+        Waiting { at, place, link_type, data: data.to_vec(), original_length }
     }
 
     /// The next packet that need not wait any longer.
     pub fn pop(&mut self) -> Option<Waiting> {
         let Reverse(first) = self.waiting.peek()?;
-        let is_due = !self.waits || self.bytes > BYTES_MAX || self.newest.since(first.at) >= WAIT;
+        let is_full = self.bytes > BYTES_MAX || self.waiting.len() > PACKETS_MAX;
+        let is_due = !self.waits || is_full || self.newest.since(first.at) >= WAIT;
         let Reverse(first) = is_due.then(|| self.waiting.pop()).flatten()?;
         self.bytes -= first.data.len();
         self.unsorted += u64::from(first.at < self.taken);
         self.taken = self.taken.max(first.at);
         Some(first)
-    }
-
-    /// Takes back the memory of a packet.
-    pub fn give_back(&mut self, packet: Waiting) {
-        let mut data = packet.data;
-        data.clear();
-        self.spare.push(data);
     }
 
     /// No packet follows: none waits any longer.
@@ -142,7 +133,6 @@ mod tests {
         let mut take = |order: &mut InOrder| {
             while let Some(one) = order.pop() {
                 taken.push((one.at.since(Instant::ZERO).as_micros() / 1000, one.data[0]));
-                order.give_back(one);
             }
         };
         for (number, time) in times.iter().enumerate() {
@@ -175,10 +165,13 @@ mod tests {
         let data = vec![0; 1 << 20];
         for _ in 0..200 {
             order.push(&packet(5, &data));
-            while let Some(one) = order.pop() {
-                order.give_back(one);
-            }
+            while order.pop().is_some() {}
             assert!(order.bytes <= BYTES_MAX);
         }
+        for _ in 0..2 * PACKETS_MAX {
+            order.push(&packet(5, &[1]));
+            while order.pop().is_some() {}
+        }
+        assert!(order.waiting.len() <= PACKETS_MAX);
     }
 }

@@ -179,7 +179,6 @@ impl File {
     ) -> Result<Progress, ReadError> {
         if let Some(held) = self.held.take() {
             packet(&held.packet());
-            self.order.give_back(held);
         }
         let read = self.read_on(until, &mut packet);
         if read.is_err() {
@@ -247,7 +246,6 @@ impl File {
                 return true;
             }
             packet(&next.packet());
-            self.order.give_back(next);
         }
         false
     }
