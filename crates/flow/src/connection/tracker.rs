@@ -118,6 +118,8 @@ pub(crate) struct Seen {
     pub difference: Option<Difference>,
     /// Whether the client sent it.
     pub by_client: bool,
+    /// Whether it is a copy of a packet that was captured before.
+    pub is_copy: bool,
 }
 
 /// A connection that has ended, or whose capture has.
@@ -221,6 +223,7 @@ impl Tracker {
             wire: Bytes::new(wire as u64),
             from,
             labels: seen.labels,
+            is_copy: seen.is_copy,
             rtt,
             window: sender.scaled_window(),
             in_flight: [one.in_flight(config.labels), other.in_flight(config.labels)],
@@ -256,7 +259,8 @@ impl Tracker {
         if segment.is_broken {
             let none = LabelSet::default();
             let by_client = self.client() == from;
-            let seen = Seen { labels: none, wireshark: none, difference: None, by_client };
+            let (labels, wireshark, is_copy) = (none, none, false);
+            let seen = Seen { labels, wireshark, difference: None, by_client, is_copy };
             return (seen, None);
         }
         let is_again = self.halves[from].recent.is_repeated(segment, self.handshake.clean_rtt());
@@ -284,7 +288,7 @@ impl Tracker {
         };
         self.halves[from].count(labels);
         let by_client = self.client() == from;
-        (Seen { labels, wireshark, difference, by_client }, rtt)
+        (Seen { labels, wireshark, difference, by_client, is_copy: is_again }, rtt)
     }
 
     /// Processes a segment that is not a copy. Returns its labels, and the round trip that it ends.

@@ -73,7 +73,9 @@ impl Digest {
             from.add_bytes(self.now, 0, packet.wire.into());
             return;
         }
-        from.add_bytes(self.now, packet.payload.into(), packet.wire.into());
+        // A copy's payload is counted once in the facts, too.
+        let payload = if packet.is_copy() { 0 } else { packet.payload };
+        from.add_bytes(self.now, payload.into(), packet.wire.into());
         self.see_data(packet, ends);
         if packet.flags.any(Flags::ACK) && !packet.flags.any(Flags::RST) {
             self.see_ack(packet, sack, ends);

@@ -13,6 +13,7 @@ const BROKEN: u8 = 1 << 1;
 const FOLLOWS_GAP: u8 = 1 << 2;
 const ZERO_WINDOW: u8 = 1 << 3;
 const STAMPED: u8 = 1 << 4;
+const COPY: u8 = 1 << 5;
 
 /// A packet, with what its connection knows after it.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +50,8 @@ pub(crate) struct Known {
     /// Which end sent it.
     pub from: usize,
     pub labels: LabelSet,
+    /// Whether it is a copy of a packet that was captured before.
+    pub is_copy: bool,
     /// The round trip that its acknowledgement ends.
     pub rtt: Option<Duration>,
     /// The window that it advertises, where the scale is known.
@@ -93,6 +96,7 @@ impl Packet {
             flags: segment.flags,
             bits: bit(known.from == 1, FROM_SECOND)
                 | bit(segment.is_broken, BROKEN)
+                | bit(known.is_copy, COPY)
                 | bit(known.follows_gap, FOLLOWS_GAP)
                 | bit(segment.window == 0, ZERO_WINDOW)
                 | bit(segment.options.timestamps.is_some(), STAMPED),
@@ -102,6 +106,11 @@ impl Packet {
     /// Which end sent it.
     pub fn from(&self) -> usize {
         usize::from(self.has(FROM_SECOND))
+    }
+
+    /// Whether it is a copy of a packet that was captured before.
+    pub fn is_copy(&self) -> bool {
+        self.has(COPY)
     }
 
     /// Whether its numbers mean nothing.
