@@ -9,8 +9,9 @@
 //! Formats: pcap in both byte orders with micro- and nanoseconds (`draft-ietf-opsawg-pcap`), and
 //! pcapng (`draft-ietf-opsawg-pcapng`) with several sections and interfaces, enhanced, simple and
 //! obsolete packet blocks, and the timestamps' resolution and offset; snoop (RFC 1761). Section
-//! headers and interface descriptions, which carry options, are parsed by `pcap-parser`; records
-//! are framed here, because framing must be resumable at any byte and bounded in memory.
+//! headers, interface descriptions and statistics, which carry options, are parsed by
+//! `pcap-parser`; records are framed here, because framing must be resumable at any byte and
+//! bounded in memory.
 
 mod fragments;
 mod layer;

@@ -2,7 +2,7 @@
 
 use super::step::Step;
 use super::{LinkType, MAX_RECORD};
-use pcap_parser::pcapng::{Block, parse_block_be, parse_block_le};
+use pcap_parser::pcapng::{Block, OptionCode, parse_block_be, parse_block_le};
 
 /// Type of the section header block, the same in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
@@ -13,11 +13,6 @@ const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
-const END_OF_OPTIONS: u32 = 0;
-/// Options of interface statistics: packets that were dropped for want of room by the interface,
-/// and by the operating system on the way to the program that captures.
-const ISB_IFDROP: u32 = 5;
-const ISB_OSDROP: u32 = 7;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// The most interfaces of one section that are remembered, so that a hostile file cannot fill the
 /// memory with descriptions.
@@ -127,37 +122,21 @@ impl State {
 
     /// Reads the counters of an interface's statistics. What is no such block has none.
     fn note_statistics(&mut self, block: &[u8]) {
-        let (head, mut options) = block.split_at(block.len().min(20));
-        let Some(interface) = head.get(8..12).and_then(|word| word.first_chunk::<4>()) else {
-            return;
-        };
-        let at = self.word(*interface) as usize;
-        let mut dropped = None::<u64>;
-        while let Some((option, rest)) = options.split_first_chunk::<4>() {
-            let (code, length) = self.option(*option);
-            if code == END_OF_OPTIONS {
-                break;
-            }
-            let Some(value) = rest.get(..length as usize) else { break };
-            if let (ISB_IFDROP | ISB_OSDROP, Some(count)) = (code, value.first_chunk::<8>()) {
-                let count = if self.big_endian {
-                    u64::from_be_bytes(*count)
-                } else {
-                    u64::from_le_bytes(*count)
-                };
-                dropped = Some(dropped.unwrap_or(0).saturating_add(count));
-            }
-            options = rest.get(length.next_multiple_of(4) as usize..).unwrap_or_default();
-        }
-        if let Some(interface) = self.interfaces.get_mut(at) {
+        let parsed = if self.big_endian { parse_block_be(block) } else { parse_block_le(block) };
+        let Ok((_, Block::InterfaceStatistics(statistics))) = parsed else { return };
+        // Dropped for want of room by the interface, and by the system on the way to the program
+        // that captures. The library's own getters take every file for little-endian.
+        let is_drop = |code| matches!(code, OptionCode::IsbIfDrop | OptionCode::IsbOsDrop);
+        let drops = statistics.options.iter().filter(|option| is_drop(option.code));
+        let counts = drops.filter_map(|option| option.value().first_chunk::<8>());
+        let counts = counts.map(|count| match self.big_endian {
+            true => u64::from_be_bytes(*count),
+            false => u64::from_le_bytes(*count),
+        });
+        let dropped = counts.reduce(u64::saturating_add);
+        if let Some(interface) = self.interfaces.get_mut(statistics.if_id as usize) {
             interface.dropped = dropped.or(interface.dropped);
         }
-    }
-
-    /// The code of an option, and how many bytes it has.
-    fn option(&self, head: [u8; 4]) -> (u32, u32) {
-        let word = self.word(head);
-        if self.big_endian { (word >> 16, word & 0xffff) } else { (word & 0xffff, word >> 16) }
     }
 
     fn packet(&self, kind: u32, block: &[u8]) -> Step {

@@ -171,3 +171,20 @@ fn the_counters_of_a_capture_tell_what_it_dropped() {
     let short = [pcapng_file(), block(5, &[0, 0, 0, 0, 9, 9, 9, 9])].concat();
     assert_eq!(packets(&short, 4096).1.unwrap().dropped, None, "a block without counters");
 }
+
+#[test]
+fn the_counters_of_a_big_endian_capture_are_read_too() {
+    let block = |kind: u32, body: &[u8]| {
+        let length = (body.len() as u32 + 12).to_be_bytes();
+        [&kind.to_be_bytes(), &length[..], body, &length].concat()
+    };
+    let section = [&0x1a2b_3c4d_u32.to_be_bytes()[..], &[0, 1, 0, 0], &[0xff; 8]].concat();
+    let option = [&[0, 5, 0, 8][..], &1234_u64.to_be_bytes(), &[0; 4]].concat();
+    let file = [
+        block(0x0a0d_0d0a, &section),
+        block(1, &[0, 101, 0, 0, 0, 0, 0, 0]),
+        block(5, &[&[0; 12][..], &option].concat()),
+    ]
+    .concat();
+    assert_eq!(packets(&file, 4096).1.unwrap().dropped, Some(1234));
+}

@@ -67,9 +67,6 @@ pub(super) struct Half {
 /// open at once.
 const NOTED_FROM: u64 = 8;
 
-/// The largest window without a scale.
-const UNSCALED_MOST: u32 = 65_535;
-
 /// Facts that only some directions have.
 #[derive(Debug, Clone, Copy, Default)]
 struct Notes {
@@ -462,12 +459,14 @@ impl Half {
     /// Whether data was acknowledged that was not captured.
     pub fn lacks_data(&self) -> bool {
         self.unique.lacks(self.una_of_data(), self.next())
+            || self.unique_payload().get() > self.payload
     }
 
     /// The highest number that was acknowledged. One far beyond everything else is no
     /// acknowledgement of data.
     fn una_of_data(&self) -> Option<SequenceNumber> {
-        let in_flight = self.in_flight_max.saturating_add(UNSCALED_MOST);
+        // A window without a scale may have been sent since.
+        let in_flight = self.in_flight_max.saturating_add(u16::MAX.into());
         let is_far =
             |una: &SequenceNumber| self.next().is_some_and(|next| una.distance(next) > in_flight);
         self.una().filter(|una| !is_far(una))

@@ -72,12 +72,11 @@ impl Outstanding {
         }
     }
 
-    /// When the first segment was sent or, where that was at `now`, the first that was sent at
-    /// another time: what fills a hole comes first by its number, not by its time.
+    /// When the first segment was sent or, where that was just now, the last: what fills a hole
+    /// comes first by its number, not by its time.
     pub fn oldest(&self, now: Instant) -> Option<Instant> {
         let first = self.segments.front()?.at;
-        let earlier = || self.segments.iter().map(|sent| sent.at).find(|at| *at != now);
-        if first == now { earlier().or(Some(first)) } else { Some(first) }
+        if first == now { self.segments.back().map(|last| last.at) } else { Some(first) }
     }
 
     /// How long ago the segment that ends at `end` was sent, if it was sent only once.
