@@ -23,8 +23,17 @@ pub struct WaitAnswer {
     pub changes: Vec<Change>,
     /// Who has to act.
     pub who: &'static str,
-    /// Whether it was the data itself that took the time, held by a limit.
-    pub is_transfer: bool,
+    /// The data and its limit, where that took the time.
+    pub held: Option<(Direction, Limit)>,
+}
+
+impl WaitAnswer {
+    /// Whether it advises all this about a direction's data.
+    pub(crate) fn says(&self, direction: Direction, remedy: &str, changes: &[Change]) -> bool {
+        let is_same = self.held.is_some_and(|(held, _)| held == direction);
+        let has_changes = changes.is_empty() || self.changes == changes;
+        is_same && self.remedy == Some(remedy) && has_changes
+    }
 }
 
 /// The first sentence about a connection; `None` where nothing is to be said but that it was.
@@ -47,7 +56,11 @@ pub fn answer(explained: &DiagnosedConnection, account: &Account) -> Option<Wait
         claim += "; nothing in the network is slow";
     }
     let (remedy, who) = (words.remedy(), who(first));
-    Some(WaitAnswer { claim, remedy, changes: Vec::new(), who, is_transfer: is_data(first) })
+    let held = match first.cause {
+        Cause::Transfer(limit) => first.direction.map(|direction| (direction, limit)),
+        _ => None,
+    };
+    Some(WaitAnswer { claim, remedy, changes: Vec::new(), who, held })
 }
 
 /// The answer where data under a limit took the time: what the finding about that limit says.
@@ -67,11 +80,11 @@ fn of_transfer(
     let (claim, who) = if headline.is_guess() {
         (format!("{share}: {data}; what held it is a guess: {headline}"), "not known yet")
     } else {
-        let claim = format!("{share}: {data}{}: {}", held(limit), finding.event);
+        let claim = format!("{share}: {data}{}: {}", held_by(limit), finding.event);
         (claim, who_acts(explained, finding, part))
     };
     let (remedy, changes) = (Some(finding.remedy), finding.changes.clone());
-    Some(WaitAnswer { claim, remedy, changes, who, is_transfer: true })
+    Some(WaitAnswer { claim, remedy, changes, who, held: Some((direction, limit)) })
 }
 
 /// Who has to act against a limit of the data.
@@ -84,6 +97,9 @@ fn who_acts(
     let mut causes = part.direction.into_iter().flat_map(|way| explained.sub_causes(way));
     if finding.evidence.burst.is_some() || causes.any(is_policer) {
         return "the sender, by sending evenly, or whoever runs the path";
+    }
+    if finding.evidence.flights.is_some() {
+        return "nobody: no setting makes it a tenth faster";
     }
     who(part)
 }
@@ -160,7 +176,7 @@ pub fn of(explained: &DiagnosedConnection, layout: Layout) -> String {
 pub fn is_wait(explained: &DiagnosedConnection) -> bool {
     let account = explained.account();
     let answer = account.and_then(|account| answer(explained, &account));
-    answer.is_some_and(|answer| !answer.is_transfer)
+    answer.is_some_and(|answer| answer.held.is_none())
 }
 
 /// The answer, if there is one, and the table of the parts below it.
@@ -290,7 +306,7 @@ impl Words<'_> {
                 format!("the {end}'s program paused in the middle of what it sent")
             }
             Cause::Transfer(limit) => {
-                format!("the data from {} was on its way{}", self.direction(), held(limit))
+                format!("the data from {} was on its way{}", self.direction(), held_by(limit))
             }
             Cause::Connect | Cause::Refused | Cause::Idle | Cause::Closing | Cause::NotCaptured => {
                 self.row()
@@ -358,7 +374,7 @@ impl Words<'_> {
             Cause::ServerThinks => format!("does not answer yet ({requests} requests)"),
             Cause::Turns => format!("round trips of questions and answers ({turns})"),
             Cause::DelayedAck => "delays ACKs for which small data waits".into(),
-            Cause::Transfer(limit) => format!("data from {}{}", self.direction(), held(limit)),
+            Cause::Transfer(limit) => format!("data from {}{}", self.direction(), held_by(limit)),
             Cause::Timeouts => "retransmission timers".into(),
             Cause::Recovery => "until lost data was sent again".into(),
             Cause::PathMtu => "segments too large for it".into(),
@@ -397,7 +413,7 @@ const fn direction_words(direction: Option<Direction>) -> &'static str {
     }
 }
 
-fn held(limit: Limit) -> String {
+fn held_by(limit: Limit) -> String {
     match limit {
         Limit::Unknown => String::new(),
         limit => format!(", held by the {}", limit.words()),
@@ -418,6 +434,24 @@ pub fn rounded(time: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_advises_about_its_own_direction_and_settings_only() {
+        let (down, up) = (Direction::ServerToClient, Direction::ClientToServer);
+        let answer = WaitAnswer {
+            claim: String::new(),
+            remedy: Some("let it grow"),
+            changes: Vec::new(),
+            who: "",
+            held: Some((down, Limit::ReceiveWindow)),
+        };
+        let change = r#"{"host": "receiver", "setting": "net.ipv4.tcp_rmem", "from": null,
+            "to": "4096 131072 6291456", "reason": ""}"#;
+        let change: Change = serde_json::from_str(change).unwrap();
+        assert!(answer.says(down, "let it grow", &[]) && !answer.says(down, "else", &[]));
+        assert!(!answer.says(up, "let it grow", &[]), "the other end has to act there");
+        assert!(!answer.says(down, "let it grow", &[change]), "a command that is not told above");
+    }
 
     #[test]
     fn three_digits_are_enough() {

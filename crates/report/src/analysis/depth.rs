@@ -36,34 +36,35 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
     if let Some(account) = &account {
         text += &account::text(connection, account, answer.as_ref(), layout);
     }
-    // What the answer says is not repeated.
-    let is_new = |remedy| answer.as_ref().is_none_or(|answer| answer.remedy != Some(remedy));
     text += &facts(connection, layout);
     let explanations = explained.explanations();
-    for finding in explained.findings().iter() {
-        let remedy = finding.what.remedy;
-        // Unless what lies behind it says that below.
-        let is_told = explanations.iter().all(|one| one.what.remedy != remedy);
-        text += &finding_text(finding, is_new(remedy).then_some(is_told), layout);
+    // What the answer advises is not repeated.
+    let is_said = |direction, remedy, changes: &[_]| {
+        answer.as_ref().is_some_and(|answer| answer.says(direction, remedy, changes))
+    };
+    for OfDirection { direction, what: finding } in explained.findings().iter() {
+        text += &finding_text(*direction, finding, layout);
+        if !is_said(*direction, finding.remedy, &finding.changes) {
+            let is_below = explanations.iter().any(|one| one.what.remedy == finding.remedy);
+            text += &advice(finding, !is_below, layout);
+        }
     }
-    for explanation in explanations {
-        let way = words(explanation.direction);
+    for OfDirection { direction, what } in explanations {
+        let way = words(direction);
         text.push('\n');
-        text += &paragraph::fill(&format!("{way}: "), &explanation.what.claim, layout.width);
+        text += &paragraph::fill(&format!("{way}: "), &what.claim, layout.width);
         text.push('\n');
-        if is_new(explanation.what.remedy) {
-            text += &paragraph::fill("  to change it: ", explanation.what.remedy, layout.width);
+        if !is_said(direction, what.remedy, &[]) {
+            text += &paragraph::fill("  to change it: ", what.remedy, layout.width);
             text.push('\n');
         }
     }
     text + &course(explained, layout)
 }
 
-/// A finding, with what else would fit. `advice` is absent where its advice was given already, and
-/// says whether the remedy is told beside the settings.
-fn finding_text(finding: &OfDirection<Finding>, advice: Option<bool>, layout: Layout) -> String {
-    let way = words(finding.direction);
-    let finding = &finding.what;
+/// A finding, with what else would fit.
+fn finding_text(direction: Direction, finding: &Finding, layout: Layout) -> String {
+    let way = words(direction);
     let mut text = String::from("\n");
     let mut line = |start: &str, what: &str| {
         text += &paragraph::fill(start, what, layout.width);
@@ -85,10 +86,17 @@ fn finding_text(finding: &OfDirection<Finding>, advice: Option<bool>, layout: La
         let rivals: Vec<String> = finding.rivals.iter().map(rival).collect();
         line("  would fit as well: ", &rivals.join(", "));
     }
-    if advice == Some(true) {
-        line("  to change it: ", finding.remedy);
+    text
+}
+
+/// What a finding advises: its settings, and its remedy where that is told here.
+fn advice(finding: &Finding, tells_remedy: bool, layout: Layout) -> String {
+    let mut text = String::new();
+    if tells_remedy {
+        text += &paragraph::fill("  to change it: ", finding.remedy, layout.width);
+        text.push('\n');
     }
-    for change in finding.changes.iter().filter(|_| advice.is_some()) {
+    for change in &finding.changes {
         text += &plan::advice_lines(change, layout);
     }
     text

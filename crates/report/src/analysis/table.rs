@@ -72,7 +72,7 @@ fn worst(report: &Report, layout: Layout) -> String {
     let mut text = String::new();
     let account = first.account();
     let answer = account.as_ref().and_then(|account| account::answer(first, account));
-    let answer = answer.filter(|answer| !answer.is_transfer);
+    let answer = answer.filter(|answer| answer.held.is_none());
     if let Some((answer, remedy)) = answer.and_then(|one| one.remedy.map(|remedy| (one, remedy))) {
         let claim = format!("{}; to change it, {remedy}", answer.claim);
         return format!("\n{}\n", paragraph::fill(&number, &claim, layout.width));

@@ -113,6 +113,13 @@ fn the_table_names_the_limit_and_depth_says_what_would_change_it() {
     assert!(text.contains("tcp_rmem"), "{text}");
     assert!(text.contains("captured at the server ("), "{text}");
     assert!(text.contains("still open when the capture ended"), "{text}");
+    // The answer advises it, above everything.
+    assert_eq!(text.matches("let the receiver's buffer grow").count(), 1, "{text}");
+    let (answer, below) = text.split_once("Where the time went").unwrap();
+    assert!(
+        answer.contains("who must act: the client") && !below.contains("to change it"),
+        "{text}"
+    );
 }
 
 #[test]
