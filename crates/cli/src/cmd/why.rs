@@ -156,7 +156,10 @@ impl Why {
         loop {
             let mut look = self.look(&mut watch, &interrupt)?;
             let looked = clock::now() + clock::realtime_offset();
-            self.show(&look, looked, &watch)?;
+            // A download that failed before anything could be seen is told by its error alone.
+            if look.failure.is_none() || !look.is_empty() {
+                self.show(&look, looked, &watch)?;
+            }
             files.add(&look.found.followed, looked)?;
             if let Some(failure) = look.failure.take() {
                 files.finish()?;

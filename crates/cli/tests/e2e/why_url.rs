@@ -5,9 +5,11 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
 
 use fullpipe_lab::SERVER_ADDRESS;
 use fullpipe_model::units::Duration;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::Case;
@@ -22,6 +24,7 @@ pub const CASES: &[Case] = &[
         a_url_is_followed_from_its_first_byte,
     ),
     ("a_server_that_thinks_is_waited_for", &[Need::Root], a_server_that_thinks_is_waited_for),
+    ("ctrl_c_before_the_first_byte_is_heard", &[Need::Root], ctrl_c_before_the_first_byte_is_heard),
     (
         "https_needs_no_other_program",
         &[Need::Root, Need::Program("python3"), Need::Program("openssl")],
@@ -116,8 +119,8 @@ fn a_url_is_followed_from_its_first_byte() {
     assert!(missing.err.contains("404"), "{missing:?}");
 }
 
-/// Answers each request after a while, with 3 MB.
-fn thinking_server(thinks: std::time::Duration) -> SocketAddr {
+/// Answers each request after a while, with 3 MB; in the middle of that, `asked` is told.
+fn thinking_server(thinks: std::time::Duration, asked: Sender<()>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -125,7 +128,9 @@ fn thinking_server(thinks: std::time::Duration) -> SocketAddr {
             let Ok(mut stream) = stream else { continue };
             let mut request = [0; 4096];
             let Ok(1..) = stream.read(&mut request) else { continue };
-            std::thread::sleep(thinks);
+            std::thread::sleep(thinks / 2);
+            let _ = asked.send(());
+            std::thread::sleep(thinks / 2);
             let head = "HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n";
             let _ = stream.write_all(head.as_bytes());
             let _ = stream.write_all(&vec![b'x'; 3_000_000]);
@@ -138,7 +143,7 @@ fn thinking_server(thinks: std::time::Duration) -> SocketAddr {
 /// packets as root, and by the times of the download without; `get` says so, too.
 fn a_server_that_thinks_is_waited_for() {
     let thinks = std::time::Duration::from_millis(1500);
-    let url = format!("http://{}/", thinking_server(thinks));
+    let url = format!("http://{}/", thinking_server(thinks, channel().0));
     let claim = "the server took 1.5";
     let program = Program::new();
     let told = |program: &Program, words: &[&str]| {
@@ -162,6 +167,22 @@ fn a_server_that_thinks_is_waited_for() {
     let text = told(&user, &["why", "--for", "1s", &url]);
     assert!(text.out.lines().next().unwrap().contains(claim), "{text:?}");
     assert!(text.err.contains("run as root"), "{text:?}");
+}
+
+/// Nobody waits for a server that hangs: what was seen until then is told, at once.
+fn ctrl_c_before_the_first_byte_is_heard() {
+    let (asked, is_asked) = channel();
+    let address = thinking_server(std::time::Duration::from_secs(2), asked);
+    let program = Program::new();
+    let mut command = program.command(&["why", &format!("http://{address}/")]);
+    command.env_remove("http_proxy").env_remove("all_proxy").env_remove("ALL_PROXY");
+    let running = program.start(&mut command);
+    is_asked.recv_timeout(std::time::Duration::from_secs(30)).unwrap();
+    running.signal(Signal::SIGINT);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(ended.out.contains("the server had the request and did not answer"), "{ended:?}");
+    assert!(!ended.out.contains("by its packets"), "it did not wait for the answer: {ended:?}");
 }
 
 fn https_needs_no_other_program() {

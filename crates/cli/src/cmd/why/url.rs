@@ -44,6 +44,13 @@ pub struct Looked {
     pub failure: Option<Failure>,
 }
 
+impl Looked {
+    /// Whether anything was found out.
+    pub fn is_empty(&self) -> bool {
+        self.found.followed.is_empty() && self.timing.is_none() && self.packets.is_none()
+    }
+}
+
 /// What the download tells.
 enum Told {
     /// A connection from here to there was made.
@@ -65,31 +72,36 @@ pub fn why(
     let packets = Packets::start();
     let request = request(url, trust, span);
     let stop = Stop::new();
+    // Set when the first byte is there, or none will be.
+    let begun = Interrupt::new().map_err(failed)?;
     let (send, receive) = mpsc::channel::<Told>();
     let (mut looked, ends) = std::thread::scope(|scope| {
-        // The sender goes with the download, so that the end of a failed one is noticed at once.
-        let (request, stopped) = (&request, &stop);
+        let (request, stopped, begins) = (&request, &stop, &begun);
         let downloading = scope.spawn(move || {
             // Whoever listens may have left.
             let tell = |told| drop(send.send(told));
-            get(request, &Diagnosis::default(), stopped, &mut |event| match event {
+            let got = get(request, &Diagnosis::default(), stopped, &mut |event| match event {
                 GetEvent::Connected { local, peer } => tell(Told::Connected(local, peer)),
-                GetEvent::Started { timing, .. } => tell(Told::Began(timing)),
+                GetEvent::Started { timing, .. } => {
+                    tell(Told::Began(timing));
+                    begins.set();
+                }
                 GetEvent::Progress { .. } | GetEvent::Notice(_) => {}
-            })
+            });
+            begins.set();
+            got
         });
+        // Who presses Ctrl-C meanwhile gets what was seen until then.
+        let is_interrupted = interrupt.wait_beside(&begun).unwrap_or(true);
         let mut looked = Looked::default();
         let mut ends = None;
-        while let Ok(told) = receive.recv_timeout(PATIENCE.saturating_mul(2).into()) {
+        for told in receive.try_iter() {
             match told {
                 Told::Connected(local, remote) => ends = Some((local, remote)),
-                Told::Began(timing) => {
-                    looked.timing = Some(timing);
-                    break;
-                }
+                Told::Began(timing) => looked.timing = Some(timing),
             }
         }
-        let began = ends.filter(|_| looked.timing.is_some());
+        let began = ends.filter(|_| looked.timing.is_some() && !is_interrupted);
         let followed = began.map(|(local, remote)| {
             why_one(watch, local, remote, span, interrupt, tick).map_err(failed)
         });
