@@ -10,6 +10,7 @@ use fullpipe_flow::connection::Direction;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection, SubCause};
 use fullpipe_flow::finding::Finding;
 use fullpipe_flow::limit::Limit;
+use fullpipe_flow::schema::{CONNECTIONS, Cell, ConnectionRow, connection_rows};
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::units::Duration;
 use proptest::prelude::*;
@@ -40,7 +41,16 @@ fn account_until(trace: &str, until: Option<&str>) -> Account {
         assert_eq!(account.time, found.connection.duration);
     }
     spans_agree(&found, &account);
+    let tells = usize::from(!account.parts.is_empty());
+    assert_eq!(rows_that_tell(&found), tells, "one row of a connection tells its account");
     account
+}
+
+/// How many rows of a connection tell what its time went for.
+fn rows_that_tell(found: &DiagnosedConnection) -> usize {
+    let waited_for = CONNECTIONS.iter().find(|column| column.name == "waited_for").unwrap();
+    let cells = |row: &ConnectionRow<'_>| matches!((waited_for.get)(row), Cell::Text(Some(_)));
+    connection_rows("capture", found).filter(cells).count()
 }
 
 /// In the order of time there is the same time without a gap, and the same of each cause outside

@@ -4,7 +4,7 @@ use super::{Cell, Column, Kind, Place, Record, SCHEMA_VERSION};
 use crate::account::{AccountPart, Cause, spent_on};
 use crate::connection::{Connection, Counted, Direction, DirectionFacts, Label, Warning};
 use crate::diagnosis::{DiagnosedConnection, Diagnosis};
-use fullpipe_model::units::Duration;
+use fullpipe_model::units::{Bytes, Duration};
 
 /// Rows of a connection's directions.
 pub enum Connections {}
@@ -26,9 +26,26 @@ pub fn connection_rows<'r>(
     diagnosed: &'r DiagnosedConnection,
 ) -> impl Iterator<Item = ConnectionRow<'r>> {
     let both = [Direction::ClientToServer, Direction::ServerToClient];
-    let seen =
-        both.into_iter().filter(|direction| diagnosed.connection.facts(*direction).packets > 0);
+    let seen = both.into_iter().filter(|direction| is_seen(&diagnosed.connection, *direction));
     seen.map(move |direction| ConnectionRow { file, diagnosed, direction })
+}
+
+/// Whether a direction has a row: its packets were captured, or the other end's ACKs tell of its
+/// data.
+fn is_seen(connection: &Connection, direction: Direction) -> bool {
+    let facts = connection.facts(direction);
+    facts.packets > 0 || facts.unique_payload > Bytes::ZERO
+}
+
+/// The direction whose row tells what is told once of a connection: the one that carried more, if
+/// it has a row.
+fn telling(connection: &Connection) -> Direction {
+    match connection.bulk() {
+        Direction::ServerToClient if !is_seen(connection, Direction::ServerToClient) => {
+            Direction::ClientToServer
+        }
+        bulk => bulk,
+    }
 }
 
 impl<'r> ConnectionRow<'r> {
@@ -46,7 +63,7 @@ impl<'r> ConnectionRow<'r> {
 
     /// What was counted of the connection's time, in the row that tells it.
     fn counted(self) -> Option<&'r Counted> {
-        let tells = self.direction == self.connection().bulk() && !self.diagnosed.is_sampled();
+        let tells = self.direction == telling(self.connection()) && !self.diagnosed.is_sampled();
         tells.then_some(&self.connection().counted)
     }
 
@@ -56,7 +73,7 @@ impl<'r> ConnectionRow<'r> {
     }
 
     fn lost(self) -> Duration {
-        if self.direction == self.connection().bulk() {
+        if self.direction == telling(self.connection()) {
             self.diagnosed.lost()
         } else {
             Duration::ZERO
