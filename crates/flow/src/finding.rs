@@ -1,45 +1,36 @@
-//! Findings: what a verdict means, in sentences with numbers, most important first.
+//! Findings: what a verdict means, with numbers, most important first.
 //!
-//! A [`Finding`] has one claim: what held the transfer, for which share of its time, and the
-//! arithmetic behind that. It also has the numbers of the claim by name, and the remedy.
+//! A [`Finding`] claims one thing: what held the transfer, for which share of its time. It has the
+//! numbers of the claim by name, and the remedy. [`crate::words`] makes sentences of them.
 
 mod headline;
 mod remedy;
 
-pub use headline::{ADVISE_FROM, Headline};
+pub use headline::{ADVISE_FROM, Doubt, Headline};
+pub use remedy::{MachineRemedy, OnLoss, PacketRemedy, Remedy, SocketRemedy};
 
-use crate::limit::{Candidate, Cause, Interval, Limit, Reason, Source, Verdict};
+use crate::limit::{Candidate, Interval, Limit, Reason, Source, Verdict};
 use fullpipe_model::change::Change;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 
 /// A claim, the numbers behind it, and what would change the limit.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     /// What held the transfer.
-    #[serde(flatten)]
     pub limit: Limit,
     /// The fraction of its time, 0 to 1.
     pub share: f64,
-    /// The answer in a few words: the limit, or `probably A or B` where it is no more than a guess.
-    /// Only the limit that is named first has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub headline: Option<String>,
+    /// The answer, and how sure it is. Only the limit that is named first has it.
+    pub headline: Option<Headline>,
     /// The two limits of a headline that is a guess, the likelier first, each with how likely the
     /// trained judge finds it, or 0 where it has no opinion.
     pub either: Vec<Candidate>,
     /// How often verdicts like this one are right, 0 to 1. Only the limit that is named first has
     /// it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// One sentence for people.
-    pub claim: String,
-    /// What happened while the limit held: the claim without its name and share.
-    #[serde(skip)]
-    pub event: String,
     /// Present where the first limit is no more than a guess: how often such a guess is right, what
     /// else it may be, and what would help.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub doubt: Option<String>,
+    pub doubt: Option<Doubt>,
     /// The few numbers of the whole transfer that led the trained judge to the limit, most
     /// important first. Only the limit that is named first has them, and none where the rules
     /// decided alone.
@@ -49,8 +40,8 @@ pub struct Finding {
     /// Other limits that would have explained a good part of that share, each with its fraction of
     /// the share, largest first.
     pub rivals: Vec<Candidate>,
-    /// What would change the limit, in words.
-    pub remedy: &'static str,
+    /// What would change the limit.
+    pub remedy: Remedy,
     /// The remedy as sysctls to set: the entries of a tuning plan for the path as it was seen. It
     /// is empty where sysctls are not the remedy or the numbers are not known. A capture does not
     /// show settings, so [`Change::from`] is what they seem to be.
@@ -147,9 +138,9 @@ pub fn findings(verdict: &Verdict, known: KnownPath) -> Vec<Finding> {
     if let Some(first) = findings.first_mut() {
         first.confidence = Some(verdict.confidence);
         let headline = Headline::of(verdict);
-        first.headline = Some(headline.to_string());
+        first.headline = Some(headline);
         first.either = headline.either(verdict);
-        first.doubt = headline::doubt(verdict);
+        first.doubt = Doubt::of(verdict);
         first.reasons = verdict.reasons();
     }
     findings
@@ -207,14 +198,11 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let (Candidate { limit, share }, rtt) = (held, known.rtt);
     let typical = Typical::of(verdict, limit, known.goodput_max);
     let now = typical.rtt.or(rtt);
-    // Where nothing arrives, no window allows a rate.
-    let bound = bound_of(limit, &typical).filter(|_| typical.goodput > Rate::ZERO).zip(now);
-    let allowed = bound.and_then(|(bound, rtt)| bound.per_rtt(rtt).map(|rate| (bound, rtt, rate)));
     let elsewhere = typical.elsewhere.filter(|rate| rate.as_f64() > 1.2 * typical.goodput.as_f64());
     let bursts = (limit == Limit::Link).then(|| DroppedBursts::of(verdict, known)).flatten();
     let flights = verdict.flights.filter(|_| limit == Limit::Unknown);
-    let evidence = FindingEvidence {
-        allowed: allowed.map(|(_, _, rate)| rate),
+    let mut evidence = FindingEvidence {
+        allowed: None,
         burst: bursts.map(|bursts| bursts.burst),
         elsewhere,
         flights,
@@ -226,27 +214,14 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         time: Duration::from_micros((verdict.time.as_micros() as f64 * share) as u64),
         window: typical.window,
     };
-
-    let mut event = match (bursts, flights) {
-        (Some(bursts), _) => bursts.words(),
-        (None, Some(flights)) => nothing_held(flights),
-        (None, None) => what_happened(limit, &typical, rtt),
-    };
-    if let Some((bound, rtt, rate)) = allowed {
-        event += &format!(" ({bound} at {rtt} allows {rate})");
-    }
-    if let Some(elsewhere) = elsewhere {
-        event += &format!("; the path carried up to {elsewhere} in other intervals");
-    }
-    let named = flights.map_or_else(|| limit.to_string(), |_| headline::NOTHING.into());
-    let claim = format!("{named}: {:.0} % of the time {event}", share * 100.0);
+    evidence.allowed = evidence.allowed(limit);
     let changes = remedy::changes(limit, &typical, now);
     let mut rivals = verdict.rivals(limit);
     rivals.retain(|rival| verdict.source == Source::Capture && rival.share >= LEAST_RIVAL);
     let remedy = match (bursts, flights) {
-        (Some(_), _) => remedy::PACE,
-        (None, Some(_)) => remedy::FEWER_ROUND_TRIPS,
-        (None, None) => remedy::words(limit, typical.window),
+        (Some(_), _) => Remedy::SendEvenly,
+        (None, Some(_)) => Remedy::FewerRoundTrips,
+        (None, None) => Remedy::of(limit, typical.window),
     };
     Finding {
         limit,
@@ -254,8 +229,6 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         headline: None,
         either: Vec::new(),
         confidence: None,
-        claim,
-        event,
         doubt: None,
         reasons: Vec::new(),
         evidence,
@@ -265,22 +238,8 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     }
 }
 
-fn nothing_held(flights: u32) -> String {
-    match flights {
-        0 | 1 => {
-            "it left in one flight, and nothing held it: what it took is the path's round trip"
-                .into()
-        }
-        _ => format!(
-            "it left in {flights} flights, and nothing held it for long: no setting makes it a tenth faster"
-        ),
-    }
-}
-
 /// Bursts that pass this much faster than the mean leave pauses in which the path carries nothing.
 const FASTER_IN_BURSTS: f64 = 1.5;
-/// Bursts that pass so many times as fast as the mean pass at once: how fast is not worth telling.
-const AT_ONCE: f64 = 100.0;
 /// A round trip that is longer by no more than this fraction of the path's had no queue.
 const NO_QUEUE: f64 = 0.02;
 
@@ -306,71 +265,33 @@ impl DroppedBursts {
         (typical.retransmissions > 0 && !has_queue && is_faster)
             .then_some(DroppedBursts { burst, carried })
     }
-
-    fn words(self) -> String {
-        let DroppedBursts { burst, carried } = self;
-        let is_timed = burst.as_f64() <= AT_ONCE * carried.as_f64();
-        let how = if is_timed { format!("at {burst}") } else { "at once".into() };
-        format!(
-            "the path dropped from bursts, with no queue before it: it carried {carried}, and bursts passed {how}"
-        )
-    }
 }
 
-/// The bound of the bytes in flight, under a limit that is a window or a buffer.
-fn bound_of(limit: Limit, typical: &Typical) -> Option<Window> {
-    match limit {
-        Limit::ReceiveWindow | Limit::ReceiverApplication => typical.window,
-        Limit::CongestionWindow(_) => Some(Window::new(typical.in_flight)),
-        // A send buffer keeps between two thirds of its size and all of it in flight, so no single
-        // number bounds the rate.
-        Limit::SendBuffer | Limit::SenderApplication | Limit::Link | Limit::Unknown => None,
+impl FindingEvidence {
+    /// The bound of the bytes in flight, under a limit that is a window.
+    pub(crate) fn bound(&self, limit: Limit) -> Option<Window> {
+        match limit {
+            Limit::ReceiveWindow | Limit::ReceiverApplication => self.window,
+            Limit::CongestionWindow(_) => Some(Window::new(self.in_flight)),
+            // A send buffer keeps between two thirds of its size and all of it in flight, so no
+            // single number bounds the rate.
+            Limit::SendBuffer | Limit::SenderApplication | Limit::Link | Limit::Unknown => None,
+        }
+        .filter(|window| *window > Window::ZERO)
     }
-    .filter(|window| *window > Window::ZERO)
-}
 
-fn what_happened(limit: Limit, typical: &Typical, base: Option<Duration>) -> String {
-    let goodput = typical.goodput;
-    match limit {
-        Limit::ReceiveWindow => "the sender had the receive window full".into(),
-        Limit::ReceiverApplication => {
-            format!("the receive window was closed because the application read only {goodput}")
-        }
-        Limit::SendBuffer => format!(
-            "the sender's buffer was full of data that waited for its acknowledgement (at most {} in flight, {goodput})",
-            typical.in_flight
-        ),
-        Limit::SenderApplication => "the sending application had nothing to send".into(),
-        Limit::CongestionWindow(Cause::SlowStart) => {
-            "the congestion window was still growing".into()
-        }
-        Limit::CongestionWindow(Cause::Loss) if goodput == Rate::ZERO => format!(
-            "nothing that was sent arrived, and the sender waited to send it again ({} segments were)",
-            typical.retransmissions
-        ),
-        Limit::CongestionWindow(Cause::Loss) => {
-            format!(
-                "the congestion window was small after loss ({} segments sent again)",
-                typical.retransmissions
-            )
-        }
-        Limit::Link => {
-            let queue = typical.rtt.zip(base).map(|(now, base)| now.saturating_sub(base));
-            match queue.filter(|queue| *queue > Duration::ZERO) {
-                Some(queue) => format!(
-                    "the link was full: it carried {goodput}, with {queue} of queue before it"
-                ),
-                None => format!("the link was full: it carried {goodput}"),
-            }
-        }
-        Limit::Unknown => "the evidence does not say what held the sender".into(),
+    /// The rate that the bound allows. Where nothing arrives, none allows any.
+    fn allowed(&self, limit: Limit) -> Option<Rate> {
+        let bound = self.bound(limit).filter(|_| self.goodput > Rate::ZERO)?;
+        bound.per_rtt(self.rtt?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limit::Evidence;
+    use crate::limit::{Cause, Evidence};
+    use crate::words;
     use fullpipe_model::law::KernelVersion;
     use fullpipe_model::limit::End;
     use fullpipe_model::tune::HostSettings;
@@ -403,7 +324,7 @@ mod tests {
         let slowed = Evidence { goodput: "20mbit".parse().unwrap(), ..waiting };
         let loss = Limit::CongestionWindow(Cause::Loss);
         let claim = |evidence| {
-            findings(&verdict(&[(loss, 100, evidence)]), KnownPath::default()).remove(0).claim
+            words::claim(&findings(&verdict(&[(loss, 100, evidence)]), KnownPath::default())[0])
         };
         assert_eq!(
             claim(waiting),
@@ -431,13 +352,13 @@ mod tests {
             KnownPath::default(),
         );
         assert_eq!(
-            found[0].claim,
+            words::claim(&found[0]),
             "receive window: 73 % of the time the sender had the receive window full (2.9 MB at 146 ms allows 158.9 \
              Mbit/s); the path carried up to 896 Mbit/s in other intervals"
         );
         // Window divided by round trip: 2.9 MB * 8 / 0.146 s.
         assert!(found[0].evidence.allowed.unwrap().bits_per_sec().abs_diff(158_904_109) <= 1);
-        assert!(found[0].remedy.contains("tcp_rmem"));
+        assert!(words::remedy(found[0].remedy).contains("tcp_rmem"));
         // 896 Mbit/s at 146 ms hold 16.4 MB: the plan's buffer must be able to advertise that.
         let [change] = &found[0].changes[..] else { panic!("{:?}", found[0].changes) };
         assert_eq!(change.end, Some(End::Receiver));
@@ -462,7 +383,9 @@ mod tests {
         };
         for (window, is_scale) in [(65_535, true), (65_160, true), (65_536, false), (60_000, false)]
         {
-            assert_eq!(remedy(window).contains("tcp_window_scaling"), is_scale, "{window}");
+            let expected =
+                if is_scale { Remedy::ScaleOrGrowReceiveBuffer } else { Remedy::GrowReceiveBuffer };
+            assert_eq!(remedy(window), expected, "{window}");
         }
     }
 
@@ -477,7 +400,7 @@ mod tests {
                 KnownPath::default(),
             );
             assert_eq!(found.len(), 1, "{limit}");
-            assert!(found[0].claim.starts_with(limit.words()) && !found[0].remedy.is_empty());
+            assert!(words::claim(&found[0]).starts_with(limit.words()));
         }
         assert!(findings(&verdict(&[]), KnownPath::default()).is_empty());
     }
@@ -521,7 +444,11 @@ mod tests {
         parts.extend([hole, (Limit::Link, 10, at(200, 0))]);
         parts.extend(vec![steady; 10]);
         let found = findings(&verdict(&parts), KnownPath::default());
-        assert!(found[0].evidence.goodput.bits_per_sec() <= 100_000_000, "{}", found[0].claim);
+        assert!(
+            found[0].evidence.goodput.bits_per_sec() <= 100_000_000,
+            "{}",
+            words::claim(&found[0])
+        );
 
         // Acknowledgements waited and came together, without any hole. Next to the second limit,
         // the other intervals look fast.
@@ -529,14 +456,14 @@ mod tests {
         let most: Rate = "96.5mbit".parse().unwrap();
         let found = findings(&verdict(&parts), KnownPath { rtt: None, goodput_max: Some(most) });
         assert_eq!(
-            found[0].claim,
+            words::claim(&found[0]),
             "link: 60 % of the time the link was full: it carried 96.5 Mbit/s"
         );
         assert_eq!(found[0].evidence.goodput.bits_per_sec(), 96_500_000);
         assert!(
-            found[1].claim.ends_with("up to 96.5 Mbit/s in other intervals"),
+            words::claim(&found[1]).ends_with("up to 96.5 Mbit/s in other intervals"),
             "{}",
-            found[1].claim
+            words::claim(&found[1])
         );
         assert_eq!(found[1].evidence.elsewhere.map(Rate::bits_per_sec), Some(96_500_000));
     }
@@ -557,9 +484,9 @@ mod tests {
         ];
         let cut = verdict(&parts).with_coverage(crate::limit::Coverage::MiddleElsewhere);
         let guess = findings(&cut, KnownPath::default());
-        let doubt = guess[0].doubt.clone().unwrap_or_default();
+        let doubt = words::doubt(&guess[0].doubt.unwrap());
         assert!(doubt.contains("may be the link") && doubt.contains("at the sender"), "{doubt}");
-        assert_eq!((guess[1].confidence, &guess[1].doubt), (None, &None));
+        assert_eq!((guess[1].confidence, guess[1].doubt), (None, None));
     }
 
     #[test]

@@ -16,7 +16,8 @@
 //! * [`diagnosis`]: the subject, the evidence, what held it: from a capture or from samples.
 //! * [`live`]: a live connection as its host sees it.
 //! * [`schema`]: the columns of everything that is printed or stored.
-//! * [`finding`]: what that means, in sentences with numbers.
+//! * [`finding`]: what that means, with numbers.
+//! * [`words`]: the sentences of what is found.
 //! * [`path_test`]: a test between two hosts that both run this program.
 //! * [`proof`]: what the lab says of a measured path.
 //! * [`trace`]: the points of a connection's graphs.
@@ -43,6 +44,7 @@ pub mod segment;
 pub mod trace;
 pub mod truth;
 mod version;
+pub mod words;
 
 pub use analyzer::{Analysis, Analyzer, Ended, OpenAtEnd, PacketFacts};
 pub use config::{Config, Counts};

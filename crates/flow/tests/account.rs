@@ -7,7 +7,7 @@ mod text;
 use fullpipe_flow::account::{Account, Cause, Owner};
 use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::connection::Direction;
-use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection, SubCause};
+use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection, PacketCause};
 use fullpipe_flow::finding::Finding;
 use fullpipe_flow::limit::Limit;
 use fullpipe_flow::schema::{CONNECTIONS, Cell, ConnectionRow, connection_rows};
@@ -300,7 +300,7 @@ fn a_peer_that_is_gone_and_one_that_comes_back() {
         let found = connection_until(trace, Some("4.041"));
         let of_loss = found.findings().iter().any(|one| one.what.limit.cause() == Some("loss"));
         let mut causes = found.sub_causes(Direction::ServerToClient);
-        let of_timers = causes.any(|cause| matches!(cause, SubCause::Timeouts(_)));
+        let of_timers = causes.any(|cause| matches!(cause, PacketCause::Timeouts(_)));
         assert_eq!((of_loss, of_timers), (is_loss, is_loss));
     }
 }

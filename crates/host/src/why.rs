@@ -7,18 +7,15 @@
 
 use crate::follow::{Target, follow};
 use crate::machine::{
-    Counters, Holder, add_egress, flow_cap, group_is_short, memory_pressure, offloads_off,
-    physical_devices,
+    Counters, Holder, group_is_short, memory_pressure, offloads_off, physical_devices, vendor,
 };
 use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::diagnosis::Explanation;
-use fullpipe_flow::live::{Answer, LiveConnection, Note, Observed, role};
-use fullpipe_kernel::netlink::Egress;
+use fullpipe_flow::live::{Answer, HostFacts, LiveConnection, Note, Observed, role};
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, socket_options};
 use fullpipe_model::limit::End;
-use fullpipe_model::observe::Sample;
-use fullpipe_model::observe::{Process, SocketOptions};
+use fullpipe_model::observe::{Egress, Process, Sample, SocketOptions};
 use fullpipe_model::units::{Bytes, Duration};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -168,7 +165,7 @@ impl Following {
             let newest = all.last().map(|sample| sample.at);
             all.retain(|sample| newest.is_some_and(|newest| newest.since(sample.at) <= LAST));
         }
-        let followed = is_there.then(|| self.seen.answer(watch, &self.samples)).flatten();
+        let followed = is_there.then(|| self.seen.answer(watch, &self.samples, None)).flatten();
         Ok(followed.map(|followed| followed.connection.answer))
     }
 }
@@ -203,22 +200,15 @@ fn answers(
     targets.sort_by_key(|target| target.key);
     targets.dedup();
     let before = Counters::read();
-    let egress = |watch: &Watch, one: &Seen| watch.egress(one.target.key, one.target.remote.ip());
-    let left_by: Vec<Option<Egress>> = seen.iter().map(|one| egress(watch, one)).collect();
+    let left_by: Vec<Option<Egress>> = seen.iter().map(|one| one.egress(watch)).collect();
     let samples = follow(watch, &targets, span, interrupt, tick)?;
     let mut machine = Counters::read().since(&before);
     machine.extend(memory_pressure(&holders(watch)));
     machine.extend(offloads_off(&physical_devices()));
-    let mut followed: Vec<Followed> = Vec::new();
-    for (one, before) in seen.iter().zip(left_by) {
-        let mut answered = one.answer(watch, &samples);
-        if let (Some(answered), Some(before), Some(after)) =
-            (&mut answered, before, egress(watch, one))
-        {
-            add_egress(&mut answered.connection.answer, &before, &after);
-        }
-        followed.extend(answered);
-    }
+    let both = seen.iter().zip(&left_by);
+    let followed =
+        both.filter_map(|(one, left_by)| one.answer(watch, &samples, left_by.as_ref())).collect();
+    let machine = machine.into_iter().map(Explanation::from).collect();
     let followed = worst_first(followed);
     let selected = seen.len();
     Ok(Found { followed, machine, selected, connections: watch.connections() })
@@ -290,26 +280,40 @@ impl Seen {
         }
     }
 
+    /// What its packets pass on their way out of this host.
+    fn egress(&self, watch: &Watch) -> Option<Egress> {
+        watch.egress(self.target.key, self.target.remote.ip())
+    }
+
+    /// The answer, with what the device did since `left_by` was read.
     fn answer(
         &self,
         watch: &mut Watch,
         samples: &HashMap<SocketKey, Vec<Sample>>,
+        left_by: Option<&Egress>,
     ) -> Option<Followed> {
         let of = |target: Target| samples.get(&target.key).cloned().unwrap_or_default();
         let (own, other) = (of(self.target), self.other.map(of).unwrap_or_default());
         let settings = watch.settings(self.target.key)?;
         let asked = asked(watch, self.target.key);
+        let leaves_by = left_by.and_then(|_| self.egress(watch));
+        let group = self.process.as_deref().and_then(|process| process.cgroup.as_deref());
+        let group = group.and_then(group_is_short);
+        let vendor = vendor();
+        let host = HostFacts {
+            egress: left_by.zip(leaves_by.as_ref()).map(|(before, after)| [before, after]),
+            group: group.as_ref(),
+            vendor: &vendor,
+        };
         let seen = Observed {
             role: role(&own),
             samples: &own,
             other: &other,
             asked,
             settings: Some(&settings),
+            host,
         };
-        let mut answer = seen.answer()?;
-        answer.causes.extend(flow_cap(&answer));
-        let group = self.process.as_deref().and_then(|process| process.cgroup.as_deref());
-        answer.causes.extend(group.and_then(group_is_short));
+        let answer = seen.answer()?;
         let connection = LiveConnection {
             answer,
             namespace: self.namespace.to_string(),

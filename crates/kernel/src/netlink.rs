@@ -13,8 +13,6 @@ mod ipv6;
 mod metrics;
 mod qdisc;
 
-pub use class::Class;
-pub use egress::{Egress, Qdisc};
 pub use ipv6::IPV6_MTU_MIN;
 pub use qdisc::{Place, QdiscCounters};
 

@@ -10,6 +10,7 @@ use fullpipe_flow::diagnosis::Diagnosis;
 use fullpipe_flow::limit::{Candidate, Verdict};
 use fullpipe_flow::row::{Clock, Row};
 use fullpipe_flow::schema::Version;
+use fullpipe_flow::words;
 use fullpipe_link::{Lateness, LinkReport};
 use fullpipe_model::law::ETHERNET_HEADER;
 use fullpipe_model::limit::Limit;
@@ -194,7 +195,7 @@ fn frames(seen: &Connection) -> Option<Rate> {
 /// The first finding as text.
 fn finding(diagnosis: &Diagnosis) -> Option<String> {
     let finding = diagnosis.findings().into_iter().next()?;
-    Some(format!("{}; {}", finding.claim, finding.remedy))
+    Some(format!("{}; {}", words::claim(&finding), words::remedy(finding.remedy)))
 }
 
 /// What the laws predict; `None` where nothing limits, where several connections share the

@@ -3,9 +3,10 @@
 use crate::{Column, Layout, Table, figure, paragraph, plan};
 use fullpipe_flow::account::{Account, AccountPart, Cause, Owner};
 use fullpipe_flow::connection::{Connection, Direction};
-use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection, SubCause};
-use fullpipe_flow::finding::Finding;
+use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection, PacketCause};
+use fullpipe_flow::finding::{Finding, Remedy};
 use fullpipe_flow::limit::Limit;
+use fullpipe_flow::words;
 use fullpipe_model::change::Change;
 use fullpipe_model::units::{Bytes, Duration};
 
@@ -23,16 +24,27 @@ pub struct WaitAnswer {
     pub changes: Vec<Change>,
     /// Who has to act.
     pub who: &'static str,
-    /// The data and its limit, where that took the time.
-    pub held: Option<(Direction, Limit)>,
+    /// The data that a limit held, where that took the time.
+    pub held: Option<HeldData>,
+}
+
+/// Data that a limit held, and what is advised on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldData {
+    /// Whose data.
+    pub direction: Direction,
+    /// What held it.
+    pub limit: Limit,
+    /// The remedy of the finding about it; `None` where there is none.
+    pub remedy: Option<Remedy>,
 }
 
 impl WaitAnswer {
     /// Whether it advises all this about a direction's data.
-    pub(crate) fn says(&self, direction: Direction, remedy: &str, changes: &[Change]) -> bool {
-        let is_same = self.held.is_some_and(|(held, _)| held == direction);
+    pub(crate) fn says(&self, direction: Direction, remedy: Remedy, changes: &[Change]) -> bool {
+        let is_same = |held: HeldData| held.direction == direction && held.remedy == Some(remedy);
         let has_changes = changes.is_empty() || self.changes == changes;
-        is_same && self.remedy == Some(remedy) && has_changes
+        self.held.is_some_and(is_same) && has_changes
     }
 }
 
@@ -57,7 +69,9 @@ pub fn answer(explained: &DiagnosedConnection, account: &Account) -> Option<Wait
     }
     let (remedy, who) = (words.remedy(), who(first));
     let held = match first.cause {
-        Cause::Transfer(limit) => first.direction.map(|direction| (direction, limit)),
+        Cause::Transfer(limit) => {
+            first.direction.map(|direction| HeldData { direction, limit, remedy: None })
+        }
         _ => None,
     };
     Some(WaitAnswer { claim, remedy, changes: Vec::new(), who, held })
@@ -80,11 +94,12 @@ fn of_transfer(
     let (claim, who) = if headline.is_guess() {
         (format!("{share}: {data}; what held it is a guess: {headline}"), "not known yet")
     } else {
-        let claim = format!("{share}: {data}{}: {}", held_by(limit), finding.event);
+        let claim = format!("{share}: {data}{}: {}", held_by(limit), words::event(finding));
         (claim, who_acts(explained, finding, part))
     };
-    let (remedy, changes) = (Some(finding.remedy), finding.changes.clone());
-    Some(WaitAnswer { claim, remedy, changes, who, held: Some((direction, limit)) })
+    let (remedy, changes) = (Some(words::remedy(finding.remedy)), finding.changes.clone());
+    let held = Some(HeldData { direction, limit, remedy: Some(finding.remedy) });
+    Some(WaitAnswer { claim, remedy, changes, who, held })
 }
 
 /// Who has to act against a limit of the data.
@@ -93,7 +108,7 @@ fn who_acts(
     finding: &Finding,
     part: &AccountPart,
 ) -> &'static str {
-    let is_policer = |cause: SubCause| matches!(cause, SubCause::Policer(_));
+    let is_policer = |cause: PacketCause| matches!(cause, PacketCause::Policer(_));
     let mut causes = part.direction.into_iter().flat_map(|way| explained.sub_causes(way));
     if finding.evidence.burst.is_some() || causes.any(is_policer) {
         return "the sender, by sending evenly, or whoever runs the path";
@@ -443,14 +458,19 @@ mod tests {
             remedy: Some("let it grow"),
             changes: Vec::new(),
             who: "",
-            held: Some((down, Limit::ReceiveWindow)),
+            held: Some(HeldData {
+                direction: down,
+                limit: Limit::ReceiveWindow,
+                remedy: Some(Remedy::GrowReceiveBuffer),
+            }),
         };
         let change = r#"{"host": "receiver", "setting": "net.ipv4.tcp_rmem", "from": null,
             "to": "4096 131072 6291456", "reason": ""}"#;
         let change: Change = serde_json::from_str(change).unwrap();
-        assert!(answer.says(down, "let it grow", &[]) && !answer.says(down, "else", &[]));
-        assert!(!answer.says(up, "let it grow", &[]), "the other end has to act there");
-        assert!(!answer.says(down, "let it grow", &[change]), "a command that is not told above");
+        let grow = Remedy::GrowReceiveBuffer;
+        assert!(answer.says(down, grow, &[]) && !answer.says(down, Remedy::ReadFaster, &[]));
+        assert!(!answer.says(up, grow, &[]), "the other end has to act there");
+        assert!(!answer.says(down, grow, &[change]), "a command that is not told above");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::{Column, Layout, Table, Tone, figure, paragraph};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Explanation};
 use fullpipe_flow::limit::Limit;
 use fullpipe_flow::live::{Acts, LiveConnection};
+use fullpipe_flow::words;
 use fullpipe_model::limit::End;
 use fullpipe_model::units::Duration;
 
@@ -53,9 +54,9 @@ pub fn render(connections: &[LiveConnection], machine: &[Explanation], layout: L
         text += &layout.paint(Tone::Heading, "on this host meanwhile");
         text.push('\n');
         for one in machine {
-            text += &paragraph::fill("  ", &one.claim, layout.width);
+            text += &paragraph::fill("  ", &words::sub_cause(&one.sub_cause), layout.width);
             text.push('\n');
-            text += &paragraph::fill("    to change it: ", one.remedy, layout.width);
+            text += &paragraph::fill("    to change it: ", words::remedy(one.remedy), layout.width);
             text.push('\n');
         }
     }
@@ -78,17 +79,17 @@ pub fn render_packets(
     let findings = seen.findings();
     let findings = || findings.iter().filter(|one| one.direction == bulk).map(|one| &one.what);
     for finding in findings().take(2) {
-        line("  ", &finding.claim);
+        line("  ", &words::claim(finding));
     }
     for cause in seen.explanations() {
-        line("  cause: ", &cause.what.claim);
+        line("  cause: ", &words::sub_cause(&cause.what.sub_cause));
     }
     let Some(first) = findings().next() else {
         line("  ", "its data was not what took the time");
         return text;
     };
     if let Some(doubt) = &first.doubt {
-        line("  how sure: ", doubt);
+        line("  how sure: ", &words::doubt(doubt));
     }
     match by_socket.filter(|limit| *limit != Limit::Unknown) {
         None => {}
@@ -115,16 +116,16 @@ fn explain(connection: &LiveConnection, layout: Layout) -> String {
     let mut line =
         |first: &str, words: &str| lines.push(paragraph::fill(first, words, layout.width));
     for finding in answer.findings.iter().take(2) {
-        line("  ", &finding.claim);
+        line("  ", &words::claim(finding));
         if let Some(doubt) = &finding.doubt {
-            line("    how sure: ", doubt);
+            line("    how sure: ", &words::doubt(doubt));
         }
     }
     for cause in &answer.causes {
-        line("  cause: ", &cause.claim);
+        line("  cause: ", &words::sub_cause(&cause.sub_cause));
     }
-    if !answer.remedy.is_empty() {
-        line("  to change it: ", answer.remedy);
+    if let Some(remedy) = answer.remedy {
+        line("  to change it: ", words::remedy(remedy));
     }
     line("  who must act: ", &acts(answer.acts, answer.limit));
     if let Some(lifetime) = answer.lifetime.filter(|life| life.busy > Duration::ZERO) {

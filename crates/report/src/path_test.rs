@@ -4,6 +4,7 @@ use crate::cells::sure;
 use crate::{Column, Layout, Table, Tone, escape, figure, paragraph};
 use fullpipe_flow::live::{Acts, Answer};
 use fullpipe_flow::path_test::{Loss, Measured, Rfc6349};
+use fullpipe_flow::words;
 use fullpipe_model::limit::End;
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
@@ -153,7 +154,7 @@ fn explain(run: &TestedRun<'_>, layout: Layout) -> String {
         line("  policer: ", &format!("something on the path drops what exceeds {rate}"));
     }
     if let Some(machine) = &measured.machine {
-        line("  limit: ", &machine.claim);
+        line("  limit: ", &words::machine_limit(machine));
         line(
             "  to change it: ",
             "test with fewer other programs, a faster machine, or --parallel for more threads",
@@ -210,16 +211,16 @@ fn lost(loss: Loss) -> String {
 
 fn findings(answer: &Answer, line: &mut dyn FnMut(&str, &str)) {
     for finding in answer.findings.iter().take(2) {
-        line("  limit: ", &finding.claim);
+        line("  limit: ", &words::claim(finding));
         if let Some(doubt) = &finding.doubt {
-            line("    how sure: ", doubt);
+            line("    how sure: ", &words::doubt(doubt));
         }
     }
     for cause in &answer.causes {
-        line("  cause: ", &cause.claim);
+        line("  cause: ", &words::sub_cause(&cause.sub_cause));
     }
-    if !answer.remedy.is_empty() {
-        line("  to change it: ", answer.remedy);
+    if let Some(remedy) = answer.remedy {
+        line("  to change it: ", words::remedy(remedy));
     }
     let acts = match answer.acts {
         Acts::Here => "this host",
@@ -250,7 +251,7 @@ fn needed(metrics: &Rfc6349) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_flow::path_test::{MachineLimit, MeasuredConnection};
+    use fullpipe_flow::path_test::{MachineLimit, MeasuredConnection, OwnLimit};
     use fullpipe_model::limit::Limit;
 
     fn measured() -> Measured {
@@ -302,8 +303,8 @@ mod tests {
 
     #[test]
     fn a_machine_that_was_the_limit_stands_in_the_place_of_the_limit() {
-        let claim = "the sender's machine was the limit, not the path".to_owned();
-        let machine = Some(MachineLimit { end: End::Sender, cpu: 0.98, claim });
+        let by = OwnLimit::BusyThread;
+        let machine = Some(MachineLimit { end: End::Sender, cpu: 0.98, by });
         let text = page(&Measured { machine, ..measured() });
         assert!(text.contains("the sender's machine") && text.contains("--parallel"), "{text}");
     }

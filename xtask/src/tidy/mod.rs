@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: rules that no compiler checks. Each message says what to do instead.
 
+mod answers;
 mod circles;
 mod columns;
 mod functions;
@@ -78,6 +79,7 @@ pub fn run() -> anyhow::Result<()> {
         }
         if file.extension().is_some_and(|extension| extension == "rs") {
             breaches.extend(source_file(&file, &text));
+            breaches.extend(answers::breaches(&file, &text));
             sources.push((file, text));
         }
     }

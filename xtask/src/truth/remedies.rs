@@ -11,7 +11,7 @@ use super::judge::{Vantage, of_capture, records, samples};
 use super::runs::{self, Other, PAYLOAD, Run, right};
 use super::{Truth, judge};
 use anyhow::Context;
-use fullpipe_flow::finding::{Finding, KnownPath, findings};
+use fullpipe_flow::finding::{Finding, KnownPath, Remedy, findings};
 use fullpipe_flow::limit::{Cause, Limit, PathHint, Verdict, from_samples};
 use fullpipe_flow::recapture::Change;
 use fullpipe_model::limit::End;
@@ -33,7 +33,7 @@ const HARMED: f64 = 0.95;
 const HELPED: f64 = 1.05;
 
 /// A remedy that a verdict gave.
-struct Remedy {
+struct GivenRemedy {
     run: usize,
     vantage: Vantage,
     limit: Limit,
@@ -77,7 +77,7 @@ pub fn print(options: &Truth, done: &[Run]) -> anyhow::Result<()> {
     }
     let after = runs::others(options, others)?;
     let after: BTreeMap<&str, &Run> = after.iter().map(|run| (run.name.as_str(), run)).collect();
-    let second = |one: &Remedy| after.get(names.get(one.text.as_deref()?)?.as_str()).copied();
+    let second = |one: &GivenRemedy| after.get(names.get(one.text.as_deref()?)?.as_str()).copied();
     let effects: Vec<Effect> =
         given.iter().filter_map(|one| effect(one, &done[one.run], second(one))).collect();
     println!("{}", table(&effects));
@@ -86,7 +86,7 @@ pub fn print(options: &Truth, done: &[Run]) -> anyhow::Result<()> {
 
 /// The remedies from three vantages: the server, the sockets, and a capture at the client that
 /// lacks its start. The last one is wrong most often.
-fn of_run(index: usize, run: &Run) -> anyhow::Result<Vec<Remedy>> {
+fn of_run(index: usize, run: &Run) -> anyhow::Result<Vec<GivenRemedy>> {
     let capture = |file: &str, changes: &[Change]| {
         let records = records(&run.folder.join(file))?;
         anyhow::Ok(of_capture(&records, changes))
@@ -108,7 +108,7 @@ fn of_run(index: usize, run: &Run) -> anyhow::Result<Vec<Remedy>> {
         let Some(finding) = verdict.as_ref().and_then(first) else { continue };
         let table: Table =
             text.parse().with_context(|| format!("read the scenario {}", run.name))?;
-        given.push(Remedy {
+        given.push(GivenRemedy {
             run: index,
             vantage,
             limit: finding.limit,
@@ -127,7 +127,7 @@ fn first(verdict: &Verdict) -> Option<Finding> {
 /// The scenario with the advice of a finding; `None` if nothing can be applied.
 fn applied(mut scenario: Table, finding: &Finding) -> Option<Table> {
     let before = scenario.clone();
-    if finding.remedy.contains(SCALING) {
+    if matches!(finding.remedy, Remedy::ScaleWindow | Remedy::ScaleOrGrowReceiveBuffer) {
         without(&mut scenario, &["hosts", "client", "sysctl", SCALING]);
     }
     match finding.limit {
@@ -215,7 +215,7 @@ fn inner<'a, 'k>(mut table: &'a mut Table, key: &[&'k str]) -> Option<(&'k str, 
 }
 
 /// The effect of one remedy; `None` if the second run failed.
-fn effect(one: &Remedy, before: &Run, after: Option<&Run>) -> Option<Effect> {
+fn effect(one: &GivenRemedy, before: &Run, after: Option<&Run>) -> Option<Effect> {
     let starts = before.cause == scenario::Cause::SlowStart
         || one.limit == Limit::CongestionWindow(Cause::SlowStart);
     let column = if starts { "goodput_bps" } else { "steady_goodput_bps" };
@@ -227,7 +227,7 @@ fn effect(one: &Remedy, before: &Run, after: Option<&Run>) -> Option<Effect> {
         let link = before.row["rate_nominal_bps"].as_f64().unwrap_or(f64::INFINITY);
         has_held = after >= NEAR * (BEYOND * before_it).min(link * PAYLOAD);
     }
-    let Remedy { vantage, limit, is_right, is_number, .. } = *one;
+    let GivenRemedy { vantage, limit, is_right, is_number, .. } = *one;
     let run = before.name.clone();
     Some(Effect { run, vantage, limit, is_right, is_number, has_held, ratio })
 }
@@ -302,14 +302,12 @@ mod tests {
             limit,
             share: 1.0,
             confidence: None,
-            claim: String::new(),
-            event: String::new(),
             headline: None,
             either: Vec::new(),
             doubt: None,
             evidence: FindingEvidence::default(),
             rivals: Vec::new(),
-            remedy: "",
+            remedy: Remedy::CaptureTheStart,
             reasons: Vec::new(),
             changes: Vec::new(),
         }

@@ -1,7 +1,7 @@
 //! A captured connection with what limited each of its directions.
 
 use super::consistent::{consistent, excludes};
-use super::subcause::{Explanation, NoAnswer, Seen, Sharing, SubCause, may_share, sharing};
+use super::subcause::{Explanation, NoAnswer, PacketCause, Seen, Sharing, may_share, sharing};
 use super::{Diagnosis, KnownHosts, SeenAt, Subject};
 use crate::account::{Account, AccountSpan, Cause, PathFaults, spans, spent_on};
 use crate::connection::{Connection, Direction};
@@ -212,7 +212,7 @@ impl DiagnosedConnection {
 
     /// The sub-causes behind a direction's limits, where the capture shows them. None are known of
     /// samples, which show no packets.
-    pub fn sub_causes(&self, direction: Direction) -> impl Iterator<Item = SubCause> {
+    pub fn sub_causes(&self, direction: Direction) -> impl Iterator<Item = PacketCause> {
         let verdict = self.diagnosis(direction).map(|diagnosis| &diagnosis.verdict);
         let sharing = self.sharing.filter(|_| direction == self.connection.bulk());
         let seen = Seen { connection: &self.connection, direction, verdict, sharing };
@@ -222,7 +222,7 @@ impl DiagnosedConnection {
         all.filter(move |cause| match cause {
             // Timers that ran for a peer that is gone are no loss, and those for segments that the
             // path cannot carry are explained.
-            SubCause::Timeouts(cause) => !is_by_size && timeouts.saturating_mul(2) >= cause.time,
+            PacketCause::Timeouts(cause) => !is_by_size && timeouts.saturating_mul(2) >= cause.time,
             cause => !verdict.is_some_and(|verdict| excludes(*cause, verdict)),
         })
     }
@@ -230,20 +230,24 @@ impl DiagnosedConnection {
     /// The names of what lies behind a direction's limits.
     pub(crate) fn sub_cause_names(&self, direction: Direction) -> Vec<&'static str> {
         let sampled = self.sampled.iter().filter(|sampled| sampled.direction == direction);
-        let by_sockets = sampled.flat_map(|sampled| sampled.causes.iter().map(|cause| cause.name));
-        self.sub_causes(direction).map(SubCause::name).chain(by_sockets).collect()
+        let by_sockets =
+            sampled.flat_map(|sampled| sampled.causes.iter().map(|cause| cause.sub_cause.name()));
+        self.sub_causes(direction).map(PacketCause::name).chain(by_sockets).collect()
     }
 
-    /// The sub-causes in words, first for the direction that carried more.
+    /// The sub-causes with what is advised on them, first for the direction that carried more.
     pub fn explanations(&self) -> Vec<OfDirection<Explanation>> {
         let explained = |direction| {
             let headline = self.diagnosis(direction).map(Diagnosis::headline);
             let causes = self.sub_causes(direction);
-            let advised = causes.map(move |cause| match &headline {
-                Some(headline) if !cause.is_of_the_path() => {
-                    headline.advise_cause(cause.explanation())
+            let advised = causes.map(move |cause| {
+                let own = Explanation::from(cause);
+                match &headline {
+                    Some(headline) if !cause.is_of_the_path() => {
+                        Explanation { remedy: headline.advise_behind(own.remedy), ..own }
+                    }
+                    _ => own,
                 }
-                _ => cause.explanation(),
             });
             advised.map(move |what| OfDirection { direction, what })
         };
@@ -314,7 +318,7 @@ impl DiagnosedConnection {
     fn unanswered(&self) -> Option<NoAnswer> {
         let mut causes = self.directions().into_iter().flat_map(|one| self.sub_causes(one));
         causes.find_map(|cause| match cause {
-            SubCause::NoAnswer(cause) => Some(cause),
+            PacketCause::NoAnswer(cause) => Some(cause),
             _ => None,
         })
     }

@@ -7,7 +7,7 @@
 //! * While the sender waits for its retransmission timer, or for an ACK that is delayed, no window,
 //!   buffer or link holds it.
 
-use super::subcause::{Seen, SubCause};
+use super::subcause::{PacketCause, Seen};
 use crate::connection::{Connection, Direction, Warning};
 use crate::limit::{Candidate, Cause, Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Rate, Window};
@@ -34,7 +34,7 @@ pub(super) fn consistent(
     }
     match refuted_by(connection, direction, &verdict) {
         None => proved(connection, direction, verdict),
-        Some(SubCause::Timeouts(_)) => {
+        Some(PacketCause::Timeouts(_)) => {
             let told = with_waits_for_timers(&verdict);
             match refuted_by(connection, direction, &told) {
                 // A policer, or a short queue, is waited for in the same way.
@@ -52,7 +52,7 @@ fn refuted_by(
     connection: &Connection,
     direction: Direction,
     verdict: &Verdict,
-) -> Option<SubCause> {
+) -> Option<PacketCause> {
     let seen = Seen { connection, direction, verdict: Some(verdict), sharing: None };
     seen.sub_causes().find(|cause| is_certain(*cause) && excludes(*cause, verdict))
 }
@@ -60,7 +60,7 @@ fn refuted_by(
 /// The same verdict, sure where it names loss and the sender waited for its timer most of the time.
 fn proved(connection: &Connection, direction: Direction, verdict: Verdict) -> Verdict {
     let seen = Seen { connection, direction, verdict: Some(&verdict), sharing: None };
-    let is_wait = |cause| matches!(cause, SubCause::Timeouts(waits) if waits.part > MOST);
+    let is_wait = |cause| matches!(cause, PacketCause::Timeouts(waits) if waits.part > MOST);
     let is_proved = verdict.limited_by().limit == LOSS && seen.sub_causes().any(is_wait);
     if is_proved { verdict.with_proof() } else { verdict }
 }
@@ -97,28 +97,28 @@ fn with_window(verdict: &Verdict, window: Bytes) -> Verdict {
 
 /// Whether a sub-cause is counted in the packets themselves, so that a verdict has to give way to
 /// it and not the other way round.
-fn is_certain(cause: SubCause) -> bool {
+fn is_certain(cause: PacketCause) -> bool {
     matches!(
         cause,
-        SubCause::Timeouts(_) | SubCause::DelayedAck(_) | SubCause::ApplicationWindow(_)
+        PacketCause::Timeouts(_) | PacketCause::DelayedAck(_) | PacketCause::ApplicationWindow(_)
     )
 }
 
 /// Whether a sub-cause and the verdict cannot both be true: the time that the sub-cause took and
 /// the time of the limits that it excludes are more than there was.
-pub(super) fn excludes(cause: SubCause, verdict: &Verdict) -> bool {
+pub(super) fn excludes(cause: PacketCause, verdict: &Verdict) -> bool {
     const START: Limit = Limit::CongestionWindow(Cause::SlowStart);
     let (part, beside): (f64, &[Limit]) = match cause {
-        SubCause::Timeouts(one) => (one.part, &[LOSS, START]),
-        SubCause::IdleRestart(one) => (one.part, &[LOSS, START, Limit::SenderApplication]),
-        SubCause::DelayedAck(one) => (one.part, &[Limit::SenderApplication, Limit::SendBuffer]),
-        SubCause::ApplicationWindow(one) => (one.part, &[Limit::SenderApplication]),
-        SubCause::NoAnswer(_)
-        | SubCause::PathMtu(_)
-        | SubCause::WindowScale(_)
-        | SubCause::Policer(_)
-        | SubCause::Sharing(_)
-        | SubCause::AckPath(_) => return false,
+        PacketCause::Timeouts(one) => (one.part, &[LOSS, START]),
+        PacketCause::IdleRestart(one) => (one.part, &[LOSS, START, Limit::SenderApplication]),
+        PacketCause::DelayedAck(one) => (one.part, &[Limit::SenderApplication, Limit::SendBuffer]),
+        PacketCause::ApplicationWindow(one) => (one.part, &[Limit::SenderApplication]),
+        PacketCause::NoAnswer(_)
+        | PacketCause::PathMtu(_)
+        | PacketCause::WindowScale(_)
+        | PacketCause::Policer(_)
+        | PacketCause::Sharing(_)
+        | PacketCause::AckPath(_) => return false,
     };
     let is_excluded =
         |held: &&Candidate| held.limit != Limit::Unknown && !beside.contains(&held.limit);

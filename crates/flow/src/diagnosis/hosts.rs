@@ -2,7 +2,7 @@
 //! handshake or the application fixed a size, and no congestion control that may be in use already.
 
 use crate::connection::{Connection, Direction};
-use crate::finding::Finding;
+use crate::finding::{Finding, OnLoss, Remedy};
 use crate::limit::{Cause, Interval, Limit, Verdict};
 use fullpipe_model::observe::Sample;
 use fullpipe_model::units::Bytes;
@@ -16,21 +16,6 @@ pub struct KnownHosts {
     pub is_send_buffer_fixed: bool,
     /// What the sender's congestion control does on loss.
     pub on_loss: OnLoss,
-}
-
-/// How congestion control reacts to loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnLoss {
-    /// The socket's congestion control is bbr.
-    RunsBbr,
-    /// The socket's congestion control is cubic or reno. Or a capture shows that the data in flight
-    /// falls after loss, as with these two.
-    SlowsDown,
-    /// The data in flight does not fall after loss.
-    GoesOn,
-    /// The reaction is not known.
-    #[default]
-    Unknown,
 }
 
 /// Largest fraction of the data in flight that remains after a loss where congestion control slows
@@ -84,31 +69,10 @@ impl KnownHosts {
     pub(super) fn fit(self, finding: Finding) -> Finding {
         let remedy = match finding.limit {
             Limit::ReceiveWindow if self.is_unscaled && is_largest_unscaled(&finding) => {
-                "switch window scaling on: one of the SYNs does not offer it, so that no buffer makes the window larger \
-                 than 65,535 bytes; set net.ipv4.tcp_window_scaling=1 at that end, or find the middlebox that removes the \
-                 option"
+                Remedy::ScaleWindow
             }
-            Limit::SendBuffer if self.is_send_buffer_fixed => {
-                "let the sender's buffer grow: its size never changed, so the application set it; remove SO_SNDBUF there \
-                 or raise it with net.core.wmem_max (net.ipv4.tcp_wmem has no effect on it)"
-            }
-            Limit::CongestionWindow(Cause::Loss) => match self.on_loss {
-                OnLoss::RunsBbr => {
-                    "remove the loss; the sender runs bbr already, which does not take each loss for congestion"
-                }
-                OnLoss::SlowsDown => {
-                    "remove the loss, or use a congestion control that does not take each loss for congestion (bbr); the \
-                     one in use slows down after it, as cubic and reno do"
-                }
-                OnLoss::GoesOn => {
-                    "remove the loss; what is in flight hardly falls after it, so that the sender may run bbr already: \
-                     look with `ss -ti` before another congestion control is tried"
-                }
-                OnLoss::Unknown => {
-                    "remove the loss, or, where `ss -ti` at the sender does not show it in use already, use a congestion \
-                     control that does not take each loss for congestion (bbr)"
-                }
-            },
+            Limit::SendBuffer if self.is_send_buffer_fixed => Remedy::FreeSendBuffer,
+            Limit::CongestionWindow(Cause::Loss) => Remedy::RemoveLoss(self.on_loss),
             _ => return finding,
         };
         let changes = match finding.limit {

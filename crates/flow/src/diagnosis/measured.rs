@@ -5,7 +5,7 @@
 //! and whoever rebuilds the path says what is assumed.
 
 use super::losses::Losses;
-use super::{DiagnosedConnection, Diagnosis, SubCause};
+use super::{DiagnosedConnection, Diagnosis, PacketCause};
 use crate::connection::{Close, Connection, Direction, DirectionFacts, MannerFacts};
 use crate::finding::Finding;
 use crate::limit::{Limit, Verdict};
@@ -44,7 +44,7 @@ impl DiagnosedConnection {
         let (payload, goodput) = goodput(connection, facts, diagnosis)?;
         let framing = framing(connection);
         let policer = self.sub_causes(direction).find_map(|cause| match cause {
-            SubCause::Policer(policer) => Some(policer),
+            PacketCause::Policer(policer) => Some(policer),
             _ => None,
         });
         let rate = match policer {

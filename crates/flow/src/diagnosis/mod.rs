@@ -20,11 +20,13 @@ mod subcause;
 
 pub(crate) use connection::Sampled;
 pub use connection::{DiagnosedConnection, OfDirection, Rank, note_sharing, worst_first};
-pub use hosts::{KnownHosts, OnLoss};
+pub use hosts::KnownHosts;
 pub(crate) use losses::Losses;
+pub(crate) use subcause::Site;
 pub use subcause::{
-    AckPath, ApplicationWindow, DelayedAck, Explanation, IdleRestart, NoAnswer, PathMtu, Policer,
-    ScaleSign, Sharing, SubCause, Timeouts, WindowScale,
+    AckPath, Allowed, ApplicationWindow, CountedEvent, DelayedAck, Explanation, FlowCapRule,
+    IdleRestart, MachineCause, NoAnswer, Numbers, PacketCause, PathMtu, Policer, ScaleSign,
+    Sharing, SocketCause, SubCause, Timeouts, WindowScale,
 };
 
 use crate::connection::{Direction, Place};

@@ -5,15 +5,11 @@
 //! told to act, and instead of a setting it says what evidence would decide. A setting needs more
 //! than an even chance. Tables, text, JSON, the page and `why` all follow it.
 
-use super::Finding;
-use crate::diagnosis::Explanation;
-use crate::limit::{Candidate, Limit, SURE_FROM, Source, Verdict};
+use super::{Finding, Remedy};
+use crate::limit::{Candidate, Coverage, Limit, SURE_FROM, Source, Verdict};
 
 /// A setting is advised from this confidence on.
 pub const ADVISE_FROM: f64 = 0.6;
-
-/// The answer for a short transfer that nothing held.
-pub(super) const NOTHING: &str = "nothing";
 
 /// What is answered to "what limits it".
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,99 +74,61 @@ impl Headline {
     }
 
     /// Whether nothing held the transfer, which is short.
-    fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(&self) -> bool {
         self.is_free && self.limit == Limit::Unknown
     }
 
-    /// The answer with the share of the time, for a cell of a table: `send buffer 97 %`. A guess
-    /// has no share, and neither has `nothing`.
-    pub fn with_share(&self) -> String {
-        if self.is_guess() || self.is_nothing() {
-            self.to_string()
-        } else {
-            format!("{self} {:.0} %", self.share * 100.0)
-        }
-    }
-
-    /// What evidence would decide.
-    const fn what_to_capture(&self) -> &'static str {
+    /// What is advised in place of a setting: the evidence that would decide.
+    const fn evidence_first(&self) -> Remedy {
         match self.source {
-            Source::Capture => {
-                "no setting is advised on this evidence: capture at both ends, from before the connection begins and for \
-                 10 s or longer, and sample the sockets meanwhile (`fullpipe why --record`)"
-            }
-            Source::Samples | Source::ReceiverSamples => {
-                "no setting is advised on this evidence: watch for longer (`fullpipe why --for 30s`), at both ends, or \
-                 capture the packets at the sender from before the connection begins"
-            }
+            Source::Capture => Remedy::CaptureBothEnds,
+            Source::Samples | Source::ReceiverSamples => Remedy::WatchLonger,
         }
     }
 
     /// Withholds the advice of a finding that is not sure enough for it.
     pub(crate) fn advise(&self, finding: Finding) -> Finding {
-        let is_setting = !finding.changes.is_empty() || names_a_setting(finding.remedy);
+        let is_setting = !finding.changes.is_empty() || finding.remedy.is_setting();
         if self.advises() || !(self.is_guess() || is_setting) {
             return finding;
         }
-        Finding { remedy: self.what_to_capture(), changes: Vec::new(), ..finding }
+        Finding { remedy: self.evidence_first(), changes: Vec::new(), ..finding }
     }
 
     /// The same for what lies behind the limit. What it saw stays: only its advice to set
     /// something rests on the limit.
-    pub(crate) fn advise_cause(&self, cause: Explanation) -> Explanation {
-        if self.advises() || !names_a_setting(cause.remedy) {
-            return cause;
+    pub(crate) fn advise_behind(&self, remedy: Remedy) -> Remedy {
+        if self.advises() || !remedy.is_setting() { remedy } else { self.evidence_first() }
+    }
+}
+
+/// Why a verdict is no more than a guess.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Doubt {
+    /// How often verdicts like this one are right, 0 to 1; `None` where there is no answer.
+    pub right: Option<f64>,
+    /// What the trained judge finds likely beside it.
+    pub judged: Option<Candidate>,
+    /// Another limit that it may be.
+    pub other: Option<Limit>,
+    /// How much of the connection was seen.
+    pub coverage: Coverage,
+}
+
+impl Doubt {
+    /// The doubt about a verdict; `None` where it is sure, or nothing would help.
+    pub(super) fn of(verdict: &Verdict) -> Option<Doubt> {
+        let Verdict { confidence, coverage, .. } = *verdict;
+        if confidence >= SURE_FROM {
+            return None;
         }
-        Explanation { remedy: self.what_to_capture(), ..cause }
-    }
-}
-
-/// `send buffer`, or `probably send buffer or link` where it is a guess; `nothing` where nothing
-/// held a short transfer.
-impl std::fmt::Display for Headline {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.or {
-            _ if self.is_nothing() => f.write_str(NOTHING),
-            _ if !self.is_guess() => write!(f, "{}", self.limit),
-            Some(or) => write!(f, "probably {} or {or}", self.limit),
-            None => write!(f, "perhaps {}", self.limit),
+        let (judged, other) = (verdict.runner_up(), other_limit(verdict));
+        if verdict.limited_by().limit == Limit::Unknown {
+            let helps = coverage != Coverage::FromStart;
+            return helps.then_some(Doubt { right: None, judged, other, coverage });
         }
+        Some(Doubt { right: Some(confidence), judged, other, coverage })
     }
-}
-
-/// The words.
-impl serde::Serialize for Headline {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-/// Whether a remedy tells somebody to change a setting of a host or of a socket.
-pub(crate) fn names_a_setting(remedy: &str) -> bool {
-    const SETTINGS: [&str; 6] =
-        ["net.", "SO_", "TCP_", "initcwnd", "congestion control", "maxrate"];
-    SETTINGS.iter().any(|part| remedy.contains(part))
-}
-
-/// The doubt about a verdict that is no more than a guess.
-pub(super) fn doubt(verdict: &Verdict) -> Option<String> {
-    if verdict.confidence >= SURE_FROM {
-        return None;
-    }
-    if verdict.limited_by().limit == Limit::Unknown {
-        return verdict.coverage.what_would_help().map(str::to_string);
-    }
-    let mut doubt =
-        format!("a guess: {:.0} % of such verdicts are right", verdict.confidence * 100.0);
-    if let Some(Candidate { limit, share }) = verdict.runner_up() {
-        doubt += &format!("; the trained judge gives {:.0} % to the {limit}", share * 100.0);
-    } else if let Some(other) = other_limit(verdict) {
-        doubt += &format!("; it may be the {other}");
-    }
-    if let Some(help) = verdict.coverage.what_would_help() {
-        doubt += &format!("; {help}");
-    }
-    Some(doubt)
 }
 
 /// Another limit that the rules name, apart from the one named first.

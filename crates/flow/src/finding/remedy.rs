@@ -1,4 +1,4 @@
-//! What would change a limit: in words, and as entries of a tuning plan.
+//! What would change a limit, and as which entries of a tuning plan.
 //!
 //! A capture shows the path (its round trip, what it carried) and what bounded the transfer. It
 //! does not show the settings of the hosts. The plan therefore assumes hosts whose buffers are just
@@ -14,6 +14,223 @@ use fullpipe_model::limit::End;
 use fullpipe_model::tune::{HostSettings, Path, plan};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 use std::ops::RangeInclusive;
+
+/// What would change what was found. A catalogue of a language ([`crate::words`]) says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// Let the receiver's buffer grow.
+    GrowReceiveBuffer,
+    /// The same, or scale its window, which stands at the largest that 16 bits can say.
+    ScaleOrGrowReceiveBuffer,
+    /// Switch window scaling on, which a SYN does not offer.
+    ScaleWindow,
+    /// Let the receiving application read faster.
+    ReadFaster,
+    /// Let the sender's buffer grow.
+    GrowSendBuffer,
+    /// Let the application leave the size of its send buffer alone.
+    FreeSendBuffer,
+    /// Let the sending application produce faster.
+    WriteFaster,
+    /// Keep connections, whose windows have grown.
+    KeepConnections,
+    /// Remove the loss, or use another congestion control.
+    RemoveLoss(OnLoss),
+    /// There is none: the path carries no more.
+    NoneAtTheHosts,
+    /// Send evenly, not in bursts.
+    SendEvenly,
+    /// Pay fewer round trips.
+    FewerRoundTrips,
+    /// Capture more: what was captured does not say what it was.
+    CaptureTheStart,
+    /// Capture more, before anything is set.
+    CaptureBothEnds,
+    /// Watch for longer, before anything is set.
+    WatchLonger,
+    /// Of what packets show behind a limit.
+    Packets(PacketRemedy),
+    /// Of what a socket and its host's settings show.
+    Socket(SocketRemedy),
+    /// Of what the machine itself drops or holds back.
+    Machine(MachineRemedy),
+}
+
+/// What would change a [`PacketCause`](crate::diagnosis::PacketCause).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PacketRemedy {
+    /// Find out what drops SYNs.
+    LetSynPass,
+    /// Find out what drops their answers.
+    LetSynAckPass,
+    /// Let the path say which size of segment fits, or find it out.
+    LetMtuBeKnown,
+    /// Let the window scale pass as it is.
+    LetScalePass,
+    /// Ask for another rate, or send below it.
+    LiftPolicer,
+    /// Let fewer connections share the link, or more fairly.
+    ShareLess,
+    /// Remove the loss, or let it be noticed before the timer runs out.
+    NoticeLossSooner,
+    /// Let a pause leave the congestion window as it was.
+    KeepWindowOverPauses,
+    /// Write a whole message at once.
+    WriteWholeMessages,
+    /// Enlarge the window that the applications grant each other.
+    GrowApplicationWindow,
+    /// Make room for ACKs on their way back.
+    MakeRoomForAcks,
+}
+
+/// What would change a [`SocketCause`](crate::diagnosis::SocketCause).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SocketRemedy {
+    /// Switch window scaling on at the end whose SYN lacks it.
+    ScaleWindowAtSyn,
+    /// Let the application leave `SO_RCVBUF` alone, or raise `net.core.rmem_max`.
+    FreeReceiveBufferOrRaiseMax,
+    /// Let the application leave `SO_RCVBUF` alone.
+    FreeReceiveBuffer,
+    /// Let the application leave `TCP_WINDOW_CLAMP` alone.
+    FreeWindow,
+    /// Raise the third value of `net.ipv4.tcp_rmem`.
+    RaiseReceiveMax,
+    /// Let the reading process read.
+    ReadMore,
+    /// Let the application leave `SO_SNDBUF` alone, or raise `net.core.wmem_max`.
+    FreeSendBufferOrRaiseMax,
+    /// Let the application ask for no or a larger `SO_SNDBUF`.
+    RaiseSendBuffer,
+    /// Raise the third value of `net.ipv4.tcp_wmem`.
+    RaiseSendMax,
+    /// Let the application pace less.
+    PaceLess,
+    /// Write a whole message at once, or without Nagle's algorithm.
+    WriteWholeOrNoDelay,
+    /// Let more wait unsent.
+    RaiseUnsentMark,
+    /// Find what reorders packets.
+    KeepOrder,
+    /// Remove the loss, or switch SACK on.
+    RemoveLossOrUseSack,
+    /// Keep the congestion window of a connection that is used in bursts.
+    KeepWindowOfBursts,
+    /// Find the small MTU.
+    FindSmallMtu,
+    /// Let the application read, or let its memory grow.
+    ReadOrGrowMemory,
+}
+
+/// What would change a [`MachineCause`](crate::diagnosis::MachineCause).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MachineRemedy {
+    /// Give TCP more memory.
+    RaiseTcpMemory,
+    /// The same, where windows shrink meanwhile.
+    RaiseTcpMemoryOrFindHolder,
+    /// Let the process that holds the memory give it back.
+    FreeTcpMemory,
+    /// Let a control group hold more.
+    RaiseGroupMemory,
+    /// Let the application read, or let its buffer grow.
+    ReadOrRaiseReceiveMax,
+    /// Let it read in smaller pieces.
+    ReadSmallerPieces,
+    /// Accept faster, or let more wait.
+    AcceptFaster,
+    /// Let the buffer grow, or remove what fills it.
+    RaiseReceiveMaxOrKeepOrder,
+    /// Use more of the cloud.
+    LargerInstance,
+    /// Enlarge a device's ring.
+    LargerRing,
+    /// Change what damages frames.
+    ChangeCable,
+    /// Look at the queueing discipline.
+    LookAtQdisc,
+    /// Let more packets wait for a CPU.
+    RaiseBacklog,
+    /// Let a CPU take more packets at a time.
+    RaiseBudget,
+    /// Switch an offload on.
+    SwitchOffloadOn,
+    /// Use several connections, or other hosts.
+    SeveralConnections,
+    /// Change a shaper of this host.
+    ChangeShaper,
+    /// Give a queue of this host more room.
+    LargerQueue,
+}
+
+/// How congestion control reacts to loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnLoss {
+    /// The socket's congestion control is bbr.
+    RunsBbr,
+    /// The socket's congestion control is cubic or reno. Or a capture shows that the data in flight
+    /// falls after loss, as with these two.
+    SlowsDown,
+    /// The data in flight does not fall after loss.
+    GoesOn,
+    /// The reaction is not known.
+    #[default]
+    Unknown,
+}
+
+impl Remedy {
+    /// What would change `limit`. `window` is the receive window that was seen.
+    pub(super) fn of(limit: Limit, window: Option<Window>) -> Self {
+        match limit {
+            Limit::ReceiveWindow if window.is_some_and(|window| UNSCALED.contains(&window)) => {
+                Remedy::ScaleOrGrowReceiveBuffer
+            }
+            Limit::ReceiveWindow => Remedy::GrowReceiveBuffer,
+            Limit::ReceiverApplication => Remedy::ReadFaster,
+            Limit::SendBuffer => Remedy::GrowSendBuffer,
+            Limit::SenderApplication => Remedy::WriteFaster,
+            Limit::CongestionWindow(Cause::SlowStart) => Remedy::KeepConnections,
+            Limit::CongestionWindow(Cause::Loss) => Remedy::RemoveLoss(OnLoss::Unknown),
+            Limit::Link => Remedy::NoneAtTheHosts,
+            Limit::Unknown => Remedy::CaptureTheStart,
+        }
+    }
+
+    /// Whether it tells somebody to change a setting of a host or of a socket, for which an answer
+    /// has to be surer than for anything else.
+    pub const fn is_setting(self) -> bool {
+        match self {
+            Remedy::GrowReceiveBuffer
+            | Remedy::ScaleOrGrowReceiveBuffer
+            | Remedy::ScaleWindow
+            | Remedy::GrowSendBuffer
+            | Remedy::FreeSendBuffer
+            | Remedy::KeepConnections
+            | Remedy::SendEvenly => true,
+            Remedy::RemoveLoss(on_loss) => !matches!(on_loss, OnLoss::RunsBbr),
+            Remedy::ReadFaster
+            | Remedy::WriteFaster
+            | Remedy::NoneAtTheHosts
+            | Remedy::FewerRoundTrips
+            | Remedy::CaptureTheStart
+            | Remedy::CaptureBothEnds
+            | Remedy::WatchLonger => false,
+            Remedy::Packets(remedy) => !matches!(
+                remedy,
+                PacketRemedy::LetSynPass
+                    | PacketRemedy::LetSynAckPass
+                    | PacketRemedy::ShareLess
+                    | PacketRemedy::GrowApplicationWindow
+                    | PacketRemedy::MakeRoomForAcks
+            ),
+            Remedy::Socket(remedy) => {
+                !matches!(remedy, SocketRemedy::ReadMore | SocketRemedy::KeepOrder)
+            }
+            // They are counted, whatever the limit is.
+            Remedy::Machine(_) => false,
+        }
+    }
+}
 
 /// The rate of the plan where nothing is known of the path beyond the limit, as a multiple of what
 /// was allowed.
@@ -65,47 +282,3 @@ const ENOUGH: Bytes = Bytes::new(i32::MAX as u64);
 /// whole segments (`__tcp_select_window`, net/ipv4/tcp_output.c).
 const UNSCALED: RangeInclusive<Window> =
     Window::new(Bytes::new(65_535 - 1460))..=Window::new(Bytes::new(65_535));
-
-/// What would change a link that drops from bursts and has no queue.
-pub(super) const PACE: &str = "send evenly, not in bursts: try bbr, or pacing (tc fq with maxrate, \
-    SO_MAX_PACING_RATE); what drops without a queue is a policer or a very short queue, and may carry more than this; \
-    whoever runs it knows its rate and its burst";
-
-/// What would make a short transfer faster that nothing held.
-pub(super) const FEWER_ROUND_TRIPS: &str = "nothing at TCP: pay fewer round trips before it (keep the connection open, \
-    TLS 1.3, fewer requests), or fetch it from nearer";
-
-/// What would change `limit`, in words. `window` is the receive window that was seen.
-pub(super) fn words(limit: Limit, window: Option<Window>) -> &'static str {
-    match limit {
-        Limit::ReceiveWindow if window.is_some_and(|window| UNSCALED.contains(&window)) => {
-            "see that window scaling is on at both ends (net.ipv4.tcp_window_scaling): without it no window is above \
-             65535 bytes, which is where this one stands; if it is on, raise the third value of net.ipv4.tcp_rmem on the \
-             receiver, and remove or raise SO_RCVBUF in its application"
-        }
-        Limit::ReceiveWindow => {
-            "let the receiver's buffer grow: raise the third value of net.ipv4.tcp_rmem on the receiver, and remove or \
-             raise SO_RCVBUF in its application"
-        }
-        Limit::ReceiverApplication => {
-            "read faster: more CPU, a faster disk or a larger read on the receiver; larger buffers would only fill"
-        }
-        Limit::SendBuffer => {
-            "let the sender's buffer grow: raise the third value of net.ipv4.tcp_wmem on the sender, and remove or raise \
-             SO_SNDBUF in its application"
-        }
-        Limit::SenderApplication => {
-            "make the sending application produce data faster, or in larger writes"
-        }
-        Limit::CongestionWindow(Cause::SlowStart) => {
-            "keep connections open between transfers, or raise the route's initcwnd; longer transfers suffer less"
-        }
-        Limit::CongestionWindow(Cause::Loss) => {
-            "remove the loss, or use a congestion control that does not take each loss for congestion (bbr)"
-        }
-        Limit::Link => "nothing at the hosts: this is what the path carries",
-        Limit::Unknown => {
-            "capture at the sender, from the connection's start, and sample its socket"
-        }
-    }
-}

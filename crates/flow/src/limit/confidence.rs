@@ -43,21 +43,6 @@ pub const SURE_FROM: f64 = 0.5;
 /// A limit that held for this fraction of the time held for most of it.
 const MOST_OF_TIME: f64 = 0.75;
 
-impl Coverage {
-    /// Which capture would give a better verdict, where one would.
-    pub const fn what_would_help(self) -> Option<&'static str> {
-        match self {
-            Coverage::FromStart => None,
-            Coverage::MiddleAtSender => {
-                Some("a capture that begins before the connection would say more")
-            }
-            Coverage::MiddleElsewhere => {
-                Some("a capture at the sender that begins before the connection would say more")
-            }
-        }
-    }
-}
-
 /// The fraction of verdicts about short transfers that are right, of those that were seen from
 /// their start. `limit` is the one named first.
 pub(super) fn of_brief(source: Source, limit: Limit) -> f64 {

@@ -7,15 +7,17 @@
 //! causes that only the host itself can know.
 
 mod cause;
+mod host;
 mod note;
 mod path;
 mod recording;
 
+pub use host::HostFacts;
 pub use note::Note;
 pub use recording::connections;
 
-use crate::diagnosis::{Diagnosis, Explanation, Sockets};
-use crate::finding::{Finding, Headline};
+use crate::diagnosis::{Diagnosis, Explanation, Site, Sockets, SubCause};
+use crate::finding::{Finding, Headline, Remedy};
 use crate::limit::{Candidate, Cause, Limit, PathHint, Verdict};
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::{Process, Sample, SocketOptions, TcpInfo};
@@ -90,6 +92,8 @@ pub struct Observed<'a> {
     pub asked: Option<SocketOptions>,
     /// The settings of the socket's network namespace, where they are known.
     pub settings: Option<&'a HostSettings>,
+    /// What else this host knows of it.
+    pub host: HostFacts<'a>,
 }
 
 /// The role of a socket: the sender if more was sent than received while it was sampled. Where
@@ -158,7 +162,8 @@ pub struct Answer {
     /// Who has to change something; not known where the answer is no more than a guess.
     pub acts: Acts,
     /// What would change it, at the place that [`Answer::acts`] names.
-    pub remedy: &'static str,
+    #[serde(serialize_with = "crate::words::serialize_remedy")]
+    pub remedy: Option<Remedy>,
     /// What lies behind the limit, as only the host can know, most important first.
     pub causes: Vec<Explanation>,
     /// What the verdict means, the largest share first.
@@ -194,11 +199,10 @@ impl Observed<'_> {
         let verdict = &diagnosis.verdict;
         let Candidate { limit, share } = verdict.limited_by();
         let headline = diagnosis.headline();
-        let causes = cause::causes(self, limit, verdict).into_iter();
-        let causes: Vec<Explanation> = causes.map(|one| headline.advise_cause(one)).collect();
+        let goodput = mean_goodput(verdict);
+        let causes = self.causes(&headline, verdict, goodput);
         let findings = diagnosis.findings();
         let (acts, remedy) = self.advice(&headline, &causes, &findings);
-        let goodput = mean_goodput(verdict);
         Some(Answer {
             local: last.local,
             remote: last.remote,
@@ -221,6 +225,21 @@ impl Observed<'_> {
         })
     }
 
+    /// What lies behind the limit, with what is advised on it. What a device of this host does is
+    /// counted, whatever the verdict is, and comes first.
+    fn causes(&self, headline: &Headline, verdict: &Verdict, goodput: Rate) -> Vec<Explanation> {
+        let limit = verdict.limited_by().limit;
+        let carried = host::Carried { limit, goodput };
+        let by_socket = cause::causes(self, limit, verdict).into_iter().map(|cause| {
+            let own = Explanation::from(cause);
+            Explanation { remedy: headline.advise_behind(own.remedy), ..own }
+        });
+        let device = self.host.device(carried).filter(|_| self.role == End::Sender);
+        let of_machine = self.host.flow_cap(carried).into_iter().chain(self.host.group.cloned());
+        let first = device.into_iter().map(Explanation::from);
+        first.chain(by_socket).chain(of_machine.map(Explanation::from)).collect()
+    }
+
     /// Who has to act, and what to do there: both follow the cause that explains the limit, or else
     /// the limit itself.
     fn advice(
@@ -228,19 +247,23 @@ impl Observed<'_> {
         headline: &Headline,
         causes: &[Explanation],
         findings: &[Finding],
-    ) -> (Acts, &'static str) {
-        let of_limit = findings.first().map_or("", |finding| finding.remedy);
-        if headline.is_guess() {
-            return (Acts::Unknown, of_limit);
+    ) -> (Acts, Option<Remedy>) {
+        let is_guess = headline.is_guess();
+        // What a machine counted is no guess.
+        let is_sure =
+            |cause: &&Explanation| !is_guess || matches!(cause.sub_cause, SubCause::Machine(_));
+        let site = |cause: &Explanation| cause.sub_cause.site(headline.limit);
+        let mut sure = causes.iter().filter(is_sure);
+        if let Some((site, remedy)) = sure.find_map(|cause| Some((site(cause)?, cause.remedy))) {
+            let acts = match site {
+                Site::Path => Acts::Path,
+                Site::End(end) if end == self.role => Acts::Here,
+                Site::End(_) => Acts::Peer,
+            };
+            return (acts, Some(remedy));
         }
-        let place = |cause: &Explanation| cause::place(cause.name, headline.limit);
-        let found = causes.iter().find_map(|cause| Some((place(cause)?, cause.remedy)));
-        match found {
-            Some((cause::Place::Path, remedy)) => (Acts::Path, remedy),
-            Some((cause::Place::End(end), remedy)) if end == self.role => (Acts::Here, remedy),
-            Some((cause::Place::End(_), remedy)) => (Acts::Peer, remedy),
-            None => (Acts::against(headline.limit, self.role), of_limit),
-        }
+        let acts = if is_guess { Acts::Unknown } else { Acts::against(headline.limit, self.role) };
+        (acts, findings.first().map(|finding| finding.remedy))
     }
 
     fn diagnosis(&self) -> Option<Diagnosis> {

@@ -5,7 +5,7 @@
 //! samples is in the [`Note`]s of the recording: settings, and what applications asked. A socket
 //! without one lacks the causes that rest on it.
 
-use super::{Note, Observed, cause, mean_goodput, path, role};
+use super::{HostFacts, Note, Observed, mean_goodput, path, role};
 use crate::connection::{
     Close, Connection, Counted, Direction, DirectionFacts, Label, LabelCounts, Place, RttFacts,
     Vantage, Warning, WindowFacts,
@@ -67,7 +67,7 @@ pub fn connections(
         let note = note(&notes, samples);
         let asked = note.and_then(|note| note.asked);
         let settings = note.and_then(|note| note.settings.as_ref());
-        let seen = Observed { role, samples, other, asked, settings };
+        let seen = Observed { role, samples, other, asked, settings, host: HostFacts::default() };
         found.extend(diagnosed(&seen, found.len() as u64, socket.first, trace));
     }
     found
@@ -147,7 +147,6 @@ fn diagnosed(
 ) -> Option<DiagnosedConnection> {
     let diagnosis = seen.diagnosis()?;
     let verdict = &diagnosis.verdict;
-    let limit = verdict.limited_by().limit;
     let goodput = mean_goodput(verdict);
     let (connection, direction) = connection(seen, &diagnosis, id, first)?;
     let start = connection.start;
@@ -159,7 +158,7 @@ fn diagnosed(
     let sockets = trace.map(|_| [seen.samples, seen.other].into_iter().filter_map(series));
     let sampled = Sampled {
         direction,
-        causes: cause::causes(seen, limit, verdict),
+        causes: seen.causes(&diagnosis.headline(), verdict, goodput),
         path: path::measured(seen, verdict, goodput),
         sockets: sockets.into_iter().flatten().collect(),
     };

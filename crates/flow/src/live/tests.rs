@@ -87,12 +87,19 @@ fn sample(n: u64, info: TcpInfo, memory: SocketMemory) -> Sample {
 
 fn answer(role: End, samples: &[Sample], asked: Option<SocketOptions>) -> Answer {
     let settings = HostSettings::defaults(KernelVersion::new(6, 12));
-    let seen = Observed { role, samples, other: &[], asked, settings: Some(&settings) };
+    let seen = Observed {
+        role,
+        samples,
+        other: &[],
+        asked,
+        settings: Some(&settings),
+        host: HostFacts::default(),
+    };
     seen.answer().unwrap()
 }
 
 fn names(answer: &Answer) -> Vec<&'static str> {
-    answer.causes.iter().map(|cause| cause.name).collect()
+    answer.causes.iter().map(|cause| cause.sub_cause.name()).collect()
 }
 
 #[test]
@@ -121,9 +128,10 @@ fn a_window_without_a_scale_is_named() {
     let found = answer(End::Sender, &sender(unscaled), None);
     assert_eq!(names(&found), ["window_scale_missing"]);
     assert!(
-        found.causes[0].claim.contains("at most 10.49 Mbit/s over 50 ms"),
+        crate::words::sub_cause(&found.causes[0].sub_cause)
+            .contains("at most 10.49 Mbit/s over 50 ms"),
         "{}",
-        found.causes[0].claim
+        crate::words::sub_cause(&found.causes[0].sub_cause)
     );
 }
 
@@ -218,10 +226,11 @@ fn repairs_that_were_not_needed_are_the_work_of_reordering() {
             other: &[],
             asked: None,
             settings: None,
+            host: HostFacts::default(),
         };
         let verdict = seen.diagnosis().unwrap().verdict;
         let causes = cause::causes(&seen, Limit::CongestionWindow(Cause::Loss), &verdict);
-        causes.iter().map(|cause| cause.name).collect()
+        causes.iter().map(|cause| cause.name()).collect()
     };
     assert_eq!(names(9), ["reordering"]);
     assert_eq!(names(1), [""; 0], "a tenth was not needed");
@@ -248,6 +257,7 @@ fn a_window_that_starts_anew_after_pauses_is_named_only_where_the_setting_is_on(
         other: &[],
         asked: None,
         settings: Some(&settings),
+        host: HostFacts::default(),
     };
     assert!(!names(&seen.answer().unwrap()).contains(&"idle_restart"));
 }
@@ -273,6 +283,7 @@ fn one_sample_is_no_answer() {
         other: &[],
         asked: None,
         settings: Some(&settings),
+        host: HostFacts::default(),
     };
     assert_eq!(seen.answer(), None);
 }

@@ -1,9 +1,11 @@
 //! From what both hosts saw to the measured path.
 
-use super::{Connection, Loss, MachineLimit, Measured, MeasuredConnection, Run, Seen, seconds};
+use super::{
+    Connection, Loss, MachineLimit, Measured, MeasuredConnection, OwnLimit, Run, Seen, seconds,
+};
 use crate::diagnosis::{Diagnosis, Sockets};
 use crate::limit::{Limit, PathHint};
-use crate::live::{Acts, Answer, Observed};
+use crate::live::{Acts, Answer, HostFacts, Observed};
 use fullpipe_model::law::rfc6349::average_rtt;
 use fullpipe_model::limit::{Cause, End};
 use fullpipe_model::observe::SocketOptions;
@@ -87,12 +89,24 @@ impl Run<'_> {
                 End::Sender => (&one.sender.samples, &one.receiver.samples),
                 End::Receiver => (&one.receiver.samples, &one.sender.samples),
             };
-            Observed { role, samples, other, asked: Some(asked()), settings }.answer()
+            Observed {
+                role,
+                samples,
+                other,
+                asked: Some(asked()),
+                settings,
+                host: HostFacts::default(),
+            }
+            .answer()
         };
         let mut answer = observed(End::Sender, Some(self.sender_settings))?;
         if let Some(receiver) = observed(End::Receiver, Some(self.receiver_settings)) {
-            let known: Vec<&str> = answer.causes.iter().map(|cause| cause.name).collect();
-            let new = receiver.causes.into_iter().filter(|cause| !known.contains(&cause.name));
+            let known: Vec<&str> =
+                answer.causes.iter().map(|cause| cause.sub_cause.name()).collect();
+            let new = receiver
+                .causes
+                .into_iter()
+                .filter(|cause| !known.contains(&cause.sub_cause.name()));
             let new: Vec<_> = new.collect();
             answer.causes.extend(new);
         }
@@ -112,29 +126,17 @@ impl Run<'_> {
             |of: fn(&Connection) -> f64| self.connections.iter().map(of).fold(0.0, f64::max);
         let (sender, receiver) = (busiest(|one| one.sender.cpu), busiest(|one| one.receiver.cpu));
         let waited = answer.and_then(|answer| match answer.limit {
-            Limit::SenderApplication => Some((End::Sender, sender, "did not write")),
-            Limit::ReceiverApplication => Some((End::Receiver, receiver, "did not read")),
+            Limit::SenderApplication => Some((End::Sender, sender, OwnLimit::DidNotWrite)),
+            Limit::ReceiverApplication => Some((End::Receiver, receiver, OwnLimit::DidNotRead)),
             _ => None,
         });
-        if let Some((end, cpu, verb)) = waited {
-            let claim = format!(
-                "the {end}'s machine was the limit, not the path: this program {verb} fast enough \
-                 ({:.0} % of a core)",
-                100.0 * cpu
-            );
-            return Some(MachineLimit { end, cpu, claim });
+        if let Some((end, cpu, by)) = waited {
+            return Some(MachineLimit { end, cpu, by });
         }
         let (end, cpu) =
             if sender >= receiver { (End::Sender, sender) } else { (End::Receiver, receiver) };
-        (cpu >= BUSY_CORE).then(|| MachineLimit {
-            end,
-            cpu,
-            claim: format!(
-                "the {end}'s machine was the limit, not the path: a thread of this program took \
-                 {:.0} % of a core",
-                100.0 * cpu
-            ),
-        })
+        let by = OwnLimit::BusyThread;
+        (cpu >= BUSY_CORE).then_some(MachineLimit { end, cpu, by })
     }
 
     fn base_rtt(&self) -> Option<Duration> {

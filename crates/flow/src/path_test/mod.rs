@@ -66,14 +66,25 @@ pub struct Run<'a> {
 }
 
 /// That a machine or this program was the limit, and not the path.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MachineLimit {
     /// The end whose machine it was.
     pub end: End,
     /// The share of one core that its busiest thread took, 0 to 1.
     pub cpu: f64,
-    /// One sentence for people.
-    pub claim: String,
+    /// What shows it.
+    pub by: OwnLimit,
+}
+
+/// What shows that a test's own machine was its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnLimit {
+    /// The socket waited for this program to write.
+    DidNotWrite,
+    /// The socket waited for this program to read.
+    DidNotRead,
+    /// A thread that moves data had no more time.
+    BusyThread,
 }
 
 /// What one connection of a run did.

@@ -114,7 +114,7 @@ fn several_connections_are_summed() {
 fn a_machine_that_has_no_time_left_is_named() {
     let (measured, _) = measured(&[connection(0.97)]);
     let machine = measured.machine.unwrap();
-    assert!(machine.claim.contains("97 % of a core"), "{machine:?}");
+    assert!(crate::words::machine_limit(&machine).contains("97 % of a core"), "{machine:?}");
     assert_eq!(measured.bottleneck, None, "what the path carries is not known");
 }
 

@@ -75,8 +75,8 @@ impl<'r> Cell<'r> {
     }
 
     /// A word that may not be there.
-    pub fn word(text: Option<&'r str>) -> Self {
-        Cell::Text(text.map(Cow::Borrowed))
+    pub fn word(text: Option<impl Into<Cow<'r, str>>>) -> Self {
+        Cell::Text(text.map(Into::into))
     }
 
     /// What a row of a flat format has where there is nothing to say.

@@ -6,6 +6,7 @@ use crate::connection::Direction;
 use crate::diagnosis::{Explanation, OfDirection};
 use crate::finding::Finding;
 use crate::limit::Interval;
+use crate::words;
 
 /// Intervals of a connection.
 pub enum Intervals {}
@@ -167,7 +168,7 @@ pub static FINDINGS: &[F] = &[
         Kind::Text,
         NOT_FIRST,
         "the answer in a few words: the limit, or `probably A or B` where it is a guess",
-        |row| Cell::word(row.what.headline.as_deref()),
+        |row| Cell::word(row.what.headline.map(|headline| headline.to_string())),
     ),
     F::new(
         "either",
@@ -177,10 +178,10 @@ pub static FINDINGS: &[F] = &[
         |row| Cell::Candidates(&row.what.either),
     ),
     F::new("doubt", Kind::Text, "not a guess", "why it is no more than a guess", |row| {
-        Cell::word(row.what.doubt.as_deref())
+        Cell::word(row.what.doubt.as_ref().map(words::doubt))
     }),
     F::new("claim", Kind::Text, "", "a sentence with the numbers", |row| {
-        Cell::text(row.what.claim.as_str())
+        Cell::text(words::claim(&row.what))
     }),
     F::new(
         "allowed_bps",
@@ -260,7 +261,9 @@ pub static FINDINGS: &[F] = &[
         "what would have explained it as well, and for what part of that time",
         |row| Cell::Candidates(&row.what.rivals),
     ),
-    F::new("remedy", Kind::Text, "", "what would change it", |row| Cell::text(row.what.remedy)),
+    F::new("remedy", Kind::Text, "", "what would change it", |row| {
+        Cell::text(words::remedy(row.what.remedy))
+    }),
     F::new(
         "changes",
         Kind::Objects,
@@ -280,30 +283,32 @@ pub static SUB_CAUSES: &[S] = &[
         Kind::Text,
         "",
         "`no_answer`, `path_mtu`, `window_scale`, `policer`, `sharing`, `timeouts`, `idle_restart`, `delayed_ack`, `application_window`, `ack_path`",
-        |row| Cell::text(row.what.name),
+        |row| Cell::text(row.what.sub_cause.name()),
     ),
     S::new("claim", Kind::Text, "", "a sentence with the numbers", |row| {
-        Cell::text(row.what.claim.as_str())
+        Cell::text(words::sub_cause(&row.what.sub_cause))
     }),
-    S::new("remedy", Kind::Text, "", "what would change it", |row| Cell::text(row.what.remedy)),
+    S::new("remedy", Kind::Text, "", "what would change it", |row| {
+        Cell::text(words::remedy(row.what.remedy))
+    }),
     S::new("count", Kind::Number, OF_OTHERS, "how often it happened", |row| {
-        Cell::Number(row.what.count)
+        Cell::Number(row.what.sub_cause.numbers().count)
     }),
     S::new(
         "time_us",
         Kind::Number,
         OF_OTHERS,
         "the time that it took; of `ack_path`, the mean wait of an ACK",
-        |row| Cell::micros(row.what.time),
+        |row| Cell::micros(row.what.sub_cause.numbers().time),
     ),
     S::new("rate_bps", Kind::Number, OF_OTHERS, "a rate that it holds payload to", |row| {
-        Cell::rate(row.what.rate)
+        Cell::rate(row.what.sub_cause.numbers().rate)
     }),
     S::new(
         "amount_bytes",
         Kind::Number,
         OF_OTHERS,
         "a policer's burst; most in flight before a pause, or before an answer",
-        |row| Cell::bytes(row.what.amount),
+        |row| Cell::bytes(row.what.sub_cause.numbers().amount),
     ),
 ];

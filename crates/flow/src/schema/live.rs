@@ -2,6 +2,7 @@
 
 use super::{Cell, Column, Kind, Place, Record, SCHEMA_VERSION};
 use crate::live::LiveConnection;
+use crate::words;
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::Process;
 use fullpipe_model::units::Instant;
@@ -152,14 +153,17 @@ pub static LIVE_CONNECTIONS: &[C] = &[
         Cell::text(row.connection.answer.headline.to_string())
     }),
     C::new("remedy", Kind::Text, "", "what would change it, at the place that `acts` names", |row| {
-        Cell::text(row.connection.answer.remedy)
+        Cell::text(row.connection.answer.remedy.map_or("", words::remedy))
     }),
     C::new(
         "sub_causes",
         Kind::Words,
         "",
         "what lies behind the limit, most important first; in JSON `causes`, each with `sub_cause`, its claim and its remedy",
-        |row| Cell::Words(row.connection.answer.causes.iter().map(|cause| cause.name).collect()),
+        |row| {
+            let causes = row.connection.answer.causes.iter();
+            Cell::Words(causes.map(|cause| cause.sub_cause.name()).collect())
+        },
     )
     .at(Place::Rows),
     C::new("namespace", Kind::Text, "", "its network namespace", |row| {

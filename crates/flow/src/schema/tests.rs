@@ -1,9 +1,9 @@
 use super::*;
 use crate::capture::LinkType;
 use crate::connection::{Close, Direction, Warning};
-use crate::diagnosis::{DiagnosedConnection, NoAnswer, OfDirection, SubCause};
+use crate::diagnosis::{DiagnosedConnection, Explanation, NoAnswer, OfDirection, PacketCause};
 use crate::limit::{Candidate, Limit};
-use crate::live::{Acts, LiveConnection, Observed};
+use crate::live::{Acts, HostFacts, LiveConnection, Observed};
 use crate::row::Row;
 use crate::truth::TruthInterval;
 use crate::{Analyzer, Config};
@@ -166,8 +166,9 @@ fn a_sub_cause_in_json_is_its_table() {
     let time = Duration::from_secs(3);
     let unanswered = NoAnswer { attempts: 3, time, is_half_open: false };
     let direction = Direction::ClientToServer;
-    let row = OfDirection { direction, what: SubCause::NoAnswer(unanswered).explanation() };
-    assert!(row.what.claim.contains("3 times in 3 s"), "{}", row.what.claim);
+    let row = OfDirection { direction, what: Explanation::from(PacketCause::NoAnswer(unanswered)) };
+    let claim = crate::words::sub_cause(&row.what.sub_cause);
+    assert!(claim.contains("3 times in 3 s"), "{claim}");
     hold(SUB_CAUSES, &row, &serde_json::to_value(&row).unwrap(), "");
 }
 
@@ -194,8 +195,14 @@ fn a_live_connection_in_json_is_its_table() {
         Sample { at: Instant::from_nanos(n * 10_000_000), info: Some(info), ..sample() }
     };
     let samples: Vec<Sample> = (0..50).map(sample).collect();
-    let seen =
-        Observed { role: End::Sender, samples: &samples, other: &[], asked: None, settings: None };
+    let seen = Observed {
+        role: End::Sender,
+        samples: &samples,
+        other: &[],
+        asked: None,
+        settings: None,
+        host: HostFacts::default(),
+    };
     let process = Process {
         pid: 7,
         name: "nginx".into(),

@@ -4,7 +4,8 @@ use crate::runs;
 use crate::score::capture_in;
 use fullpipe_flow::capture::{self, Unpack};
 use fullpipe_flow::connection::Direction;
-use fullpipe_flow::diagnosis::{DiagnosedConnection, SubCause};
+use fullpipe_flow::diagnosis::{DiagnosedConnection, PacketCause};
+use fullpipe_flow::words;
 use fullpipe_flow::{Analyzer, Config};
 use std::path::Path;
 
@@ -26,7 +27,7 @@ fn a_policer_is_named_with_its_rate_and_its_bucket() {
     for end in ["server", "client"] {
         let connection = connection(&run, end);
         let mut causes = connection.sub_causes(Direction::ServerToClient);
-        let Some(SubCause::Policer(policer)) = causes.next() else { panic!("{end}: none") };
+        let Some(PacketCause::Policer(policer)) = causes.next() else { panic!("{end}: none") };
         // In payload: 524 of 576 bytes.
         let rate = policer.rate.as_f64() / (1029e3 * 524.0 / 576.0);
         assert!((0.9..1.1).contains(&rate), "{end}: {policer:?}");
@@ -42,17 +43,17 @@ fn a_policer_that_drops_the_tails_of_bursts_is_named_and_a_queue_of_its_size_is_
     let tails = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/captures/tails");
     let policed = connection(&tails.join("policer"), "server");
     let mut causes = policed.sub_causes(Direction::ServerToClient);
-    let Some(SubCause::Policer(policer)) = causes.next() else { panic!("none") };
+    let Some(PacketCause::Policer(policer)) = causes.next() else { panic!("none") };
     assert!(policer.drops_tails, "{policer:?}");
     let bucket = policer.bucket.as_f64() / 24e3;
     assert!((0.8..2.0).contains(&bucket), "{policer:?}");
     assert!(policer.rate.as_f64() < 30e6, "it is no more than the mean: {policer:?}");
     let finding = policed.findings()[0].what.clone();
-    assert!(finding.remedy.contains("evenly"), "{finding:?}");
+    assert!(words::remedy(finding.remedy).contains("evenly"), "{finding:?}");
     for end in ["server", "client"] {
         let queued = connection(&tails.join("queue"), end);
         let mut causes = queued.sub_causes(Direction::ServerToClient);
-        assert!(!causes.any(|one| matches!(one, SubCause::Policer(_))), "{end}");
+        assert!(!causes.any(|one| matches!(one, PacketCause::Policer(_))), "{end}");
     }
 }
 
@@ -63,7 +64,7 @@ fn near_miss_random_loss_on_a_full_link_is_no_policer() {
         for end in ["server", "client"] {
             let connection = connection(&run, end);
             let mut causes = connection.sub_causes(Direction::ServerToClient);
-            let is_policer = causes.any(|one| matches!(one, SubCause::Policer(_)));
+            let is_policer = causes.any(|one| matches!(one, PacketCause::Policer(_)));
             assert!(!is_policer, "{}, {end}", run.display());
         }
     }
@@ -75,9 +76,9 @@ fn near_miss_what_is_held_by_something_else_has_no_sub_cause() {
         for end in ["server", "client"] {
             let connection = connection(&run, end);
             let both = [Direction::ClientToServer, Direction::ServerToClient];
-            let named: Vec<SubCause> =
+            let named: Vec<PacketCause> =
                 both.into_iter().flat_map(|one| connection.sub_causes(one)).collect();
-            let is_wrong = |one: &SubCause| !matches!(one, SubCause::Timeouts(_));
+            let is_wrong = |one: &PacketCause| !matches!(one, PacketCause::Timeouts(_));
             assert!(!named.iter().any(is_wrong), "{}, {end}: {named:?}", run.display());
         }
     }

@@ -6,6 +6,7 @@ use crate::sim::{Point, Transfer};
 use fullpipe_flow::Config;
 use fullpipe_flow::finding::Finding;
 use fullpipe_flow::limit::Limit;
+use fullpipe_flow::words;
 
 /// The first finding of the server's data.
 fn first(transfer: &Transfer, point: Point) -> Finding {
@@ -17,7 +18,7 @@ fn first(transfer: &Transfer, point: Point) -> Finding {
 fn the_numbers_that_decided_are_about_the_limit_that_was_built_in() {
     for (limit, transfer) in each_limit() {
         let finding = first(&transfer, Point::Sender);
-        assert_eq!(finding.limit, limit, "{}", finding.claim);
+        assert_eq!(finding.limit, limit, "{}", words::claim(&finding));
         let about: &[&str] = match limit {
             Limit::ReceiveWindow => &["window", "rules_receive_window"],
             Limit::ReceiverApplication => &["window", "unread", "rules_receiver_application"],
@@ -54,7 +55,11 @@ fn a_remedy_names_the_congestion_control_that_the_capture_shows() {
     let finding = first(transfer, Point::Sender);
     assert_eq!(finding.limit, *limit);
     // The sender of the simulation halves its window.
-    assert!(finding.remedy.contains("slows down after it"), "{}", finding.remedy);
+    assert!(
+        words::remedy(finding.remedy).contains("slows down after it"),
+        "{}",
+        words::remedy(finding.remedy)
+    );
 }
 
 #[test]

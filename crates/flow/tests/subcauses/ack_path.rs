@@ -1,7 +1,7 @@
 //! ACKs that wait on their way back, and data that waits on its own.
 
 use super::sub_causes;
-use fullpipe_flow::diagnosis::{AckPath, SubCause};
+use fullpipe_flow::diagnosis::{AckPath, PacketCause};
 use std::fmt::Write;
 
 const SEGMENT: u32 = 1000;
@@ -53,7 +53,7 @@ fn trace(queue: Queue, has_timestamps: bool) -> String {
 fn found(queue: Queue, has_timestamps: bool) -> Option<AckPath> {
     let causes = sub_causes(&trace(queue, has_timestamps));
     causes.into_iter().find_map(|one| match one {
-        SubCause::AckPath(found) => Some(found),
+        PacketCause::AckPath(found) => Some(found),
         _ => None,
     })
 }

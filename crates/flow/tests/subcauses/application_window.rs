@@ -1,7 +1,7 @@
 //! A protocol's own window, and what must not be taken for it.
 
 use super::{HANDSHAKE, sub_causes};
-use fullpipe_flow::diagnosis::{ApplicationWindow, SubCause};
+use fullpipe_flow::diagnosis::{ApplicationWindow, PacketCause};
 use std::fmt::Write;
 
 const SEGMENT: u32 = 1000;
@@ -72,7 +72,7 @@ fn trace(rounds: Rounds) -> String {
 
 fn found(rounds: Rounds) -> Option<ApplicationWindow> {
     sub_causes(&trace(rounds)).into_iter().find_map(|one| match one {
-        SubCause::ApplicationWindow(found) => Some(found),
+        PacketCause::ApplicationWindow(found) => Some(found),
         _ => None,
     })
 }

@@ -9,8 +9,9 @@ mod application_window;
 mod path;
 
 use fullpipe_flow::capture::LinkType;
-use fullpipe_flow::diagnosis::{DiagnosedConnection, SubCause, worst_first};
+use fullpipe_flow::diagnosis::{DiagnosedConnection, PacketCause, worst_first};
 use fullpipe_flow::limit::Limit;
+use fullpipe_flow::words;
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::units::Duration;
 use std::fmt::Write;
@@ -32,7 +33,7 @@ fn analysed(text: &str) -> DiagnosedConnection {
     connections.remove(0)
 }
 
-fn sub_causes(text: &str) -> Vec<SubCause> {
+fn sub_causes(text: &str) -> Vec<PacketCause> {
     use fullpipe_flow::connection::Direction::{ClientToServer, ServerToClient};
     let connection = analysed(text);
     [ClientToServer, ServerToClient]
@@ -44,7 +45,7 @@ fn sub_causes(text: &str) -> Vec<SubCause> {
 #[test]
 fn a_syn_that_nobody_answers_ranks_first() {
     let text = "0.0 > S 0:0 win 65535\n 1.0 > S 0:0 win 65535\n 3.0 > S 0:0 win 65535";
-    let [SubCause::NoAnswer(found)] = sub_causes(text)[..] else {
+    let [PacketCause::NoAnswer(found)] = sub_causes(text)[..] else {
         panic!("{:?}", sub_causes(text))
     };
     assert_eq!((found.attempts, found.time), (3, Duration::from_secs(3)));
@@ -58,7 +59,7 @@ fn a_syn_that_nobody_answers_ranks_first() {
 fn an_answer_that_does_not_come_back_is_half_open() {
     let text =
         "0.0 > S 0:0 win 65535\n 0.001 < S. 0:0 ack 1 win 65535\n 1.001 < S. 0:0 ack 1 win 65535";
-    let [SubCause::NoAnswer(found)] = sub_causes(text)[..] else {
+    let [PacketCause::NoAnswer(found)] = sub_causes(text)[..] else {
         panic!("{:?}", sub_causes(text))
     };
     assert!(found.is_half_open && found.attempts == 2, "{found:?}");
@@ -102,11 +103,15 @@ fn with_small_window(offer: &str) -> DiagnosedConnection {
 #[test]
 fn a_window_that_has_no_scale_is_named_as_such_and_no_buffer_is_advised() {
     let without = with_small_window("").bulk().unwrap().findings().remove(0);
-    assert_eq!(without.limit, Limit::ReceiveWindow, "{}", without.claim);
-    assert!(without.remedy.contains("tcp_window_scaling"), "{}", without.remedy);
+    assert_eq!(without.limit, Limit::ReceiveWindow, "{}", words::claim(&without));
+    assert!(
+        words::remedy(without.remedy).contains("tcp_window_scaling"),
+        "{}",
+        words::remedy(without.remedy)
+    );
     assert_eq!(without.changes, []);
     let with = with_small_window("wscale 0,").bulk().unwrap().findings().remove(0);
-    assert!(with.remedy.contains("tcp_rmem"), "{}", with.remedy);
+    assert!(words::remedy(with.remedy).contains("tcp_rmem"), "{}", words::remedy(with.remedy));
 }
 
 /// 20 segments a round trip of 50 ms; after some a loss that only the timer tells of, in this time.
@@ -136,7 +141,7 @@ fn with_timeouts(every: u32, silence: f64) -> String {
 fn timeouts_are_counted_with_the_time_that_they_took() {
     let found = sub_causes(&with_timeouts(5, 0.25));
     let timeouts = found.iter().find_map(|one| match one {
-        SubCause::Timeouts(timeouts) => Some(*timeouts),
+        PacketCause::Timeouts(timeouts) => Some(*timeouts),
         _ => None,
     });
     let timeouts = timeouts.unwrap_or_else(|| panic!("{found:?}"));
@@ -175,7 +180,7 @@ fn with_pauses(anew: bool) -> String {
 #[test]
 fn a_window_that_begins_anew_after_each_pause_is_an_idle_restart() {
     let found = sub_causes(&with_pauses(true));
-    let [SubCause::IdleRestart(restart)] = found[..] else { panic!("{found:?}") };
+    let [PacketCause::IdleRestart(restart)] = found[..] else { panic!("{found:?}") };
     assert_eq!(restart.count, 4, "{restart:?}");
     assert!(restart.before.get() >= 100_000 && restart.after.get() <= 20_000, "{restart:?}");
 }
@@ -210,7 +215,7 @@ fn in_two_writes(late: f64, after: f64, answered: bool) -> String {
 #[test]
 fn a_small_write_that_waits_for_a_delayed_ack_is_named() {
     let found = sub_causes(&in_two_writes(0.04, 0.0002, false));
-    let [SubCause::DelayedAck(wait)] = found[..] else { panic!("{found:?}") };
+    let [PacketCause::DelayedAck(wait)] = found[..] else { panic!("{found:?}") };
     assert_eq!(wait.count, 29);
     assert!((wait.time.as_secs_f64() - 29.0 * 0.04).abs() < 0.01, "{wait:?}");
 }

@@ -3,8 +3,9 @@
 use super::{analysed, sub_causes};
 use fullpipe_flow::account::Cause;
 use fullpipe_flow::connection::Direction;
-use fullpipe_flow::diagnosis::{PathMtu, ScaleSign, SubCause, WindowScale};
+use fullpipe_flow::diagnosis::{PacketCause, PathMtu, ScaleSign, WindowScale};
 use fullpipe_flow::limit::Limit;
+use fullpipe_flow::words;
 use fullpipe_model::units::{Bytes, Duration};
 use std::fmt::Write;
 
@@ -19,14 +20,14 @@ const AT_SERVER: &str = "
 
 fn mtu(text: &str) -> Option<PathMtu> {
     sub_causes(text).into_iter().find_map(|cause| match cause {
-        SubCause::PathMtu(one) => Some(one),
+        PacketCause::PathMtu(one) => Some(one),
         _ => None,
     })
 }
 
 fn scale(text: &str) -> Option<WindowScale> {
     sub_causes(text).into_iter().find_map(|cause| match cause {
-        SubCause::WindowScale(one) => Some(one),
+        PacketCause::WindowScale(one) => Some(one),
         _ => None,
     })
 }
@@ -56,7 +57,8 @@ fn full_segments_that_never_arrive_where_smaller_ones_do() {
     let first = account.first().unwrap();
     assert_eq!((first.owner.name(), first.cause), ("path", Cause::PathMtu));
     assert!(first.time > Duration::from_secs(3), "{account:?}");
-    let advised = connection.findings().iter().any(|one| one.what.remedy.contains("bbr"));
+    let advised =
+        connection.findings().iter().any(|one| words::remedy(one.what.remedy).contains("bbr"));
     assert!(!advised, "another congestion control changes nothing");
 }
 
@@ -159,7 +161,9 @@ fn a_syn_whose_scale_was_changed_on_the_way() {
     let findings = connection.findings();
     let windows = findings.iter().filter(|one| one.what.limit == Limit::ReceiveWindow);
     for one in windows {
-        assert!(one.what.changes.is_empty() && !one.what.remedy.contains("tcp_rmem"));
+        assert!(
+            one.what.changes.is_empty() && !words::remedy(one.what.remedy).contains("tcp_rmem")
+        );
     }
     let first = connection.account().unwrap().first().cloned().unwrap();
     assert_eq!(first.owner.name(), "path", "{first:?}");

@@ -1,7 +1,7 @@
 //! Memory of TCP: how much all sockets hold together, who holds most, and whether a control group
 //! keeps a process short of it.
 
-use fullpipe_flow::diagnosis::Explanation;
+use fullpipe_flow::diagnosis::MachineCause;
 use fullpipe_model::units::Bytes;
 use std::fs;
 use std::path::Path;
@@ -22,13 +22,13 @@ const NEAR: f64 = 0.8;
 
 /// Whether all TCP sockets together are near the bound at which the kernel begins to save memory
 /// (the second value of `net.ipv4.tcp_mem`), and who of `holders` holds most.
-pub(crate) fn memory_pressure(holders: &[Holder]) -> Option<Explanation> {
+pub(crate) fn memory_pressure(holders: &[Holder]) -> Option<MachineCause> {
     let sockstat = fs::read_to_string("/proc/thread-self/net/sockstat").ok()?;
     let bounds = fs::read_to_string("/proc/sys/net/ipv4/tcp_mem").ok()?;
     pressure(&sockstat, &bounds, holders)
 }
 
-fn pressure(sockstat: &str, bounds: &str, holders: &[Holder]) -> Option<Explanation> {
+fn pressure(sockstat: &str, bounds: &str, holders: &[Holder]) -> Option<MachineCause> {
     let line = sockstat.lines().find_map(|line| line.strip_prefix("TCP:"))?;
     let mut words = line.split_whitespace().skip_while(|word| *word != "mem").skip(1);
     let held: u64 = words.next()?.parse().ok()?;
@@ -38,22 +38,10 @@ fn pressure(sockstat: &str, bounds: &str, holders: &[Holder]) -> Option<Explanat
     }
     let bytes = |pages: u64| Bytes::new(pages.saturating_mul(PAGE));
     let most = holders.iter().max_by_key(|holder| holder.memory);
-    let who = most.map_or(String::new(), |holder| {
-        format!("; {} holds {:#} of it in busy sockets", holder.process, holder.memory)
-    });
-    Some(Explanation {
-        name: "memory_pressure",
-        claim: format!(
-            "TCP holds {:#}, and at {:#} (the second value of net.ipv4.tcp_mem) the kernel lets no window grow{who}",
-            bytes(held),
-            bytes(bound)
-        ),
-        remedy: "let the process that holds most read or close what it does not need, or raise net.ipv4.tcp_mem where \
-                 the machine has the memory",
-        count: None,
-        time: None,
-        rate: None,
-        amount: Some(bytes(held)),
+    Some(MachineCause::TcpMemory {
+        held: bytes(held),
+        bound: bytes(bound),
+        holder: most.map(|holder| (holder.process.clone(), holder.memory)),
     })
 }
 
@@ -64,32 +52,24 @@ const OF_SOCKETS: f64 = 0.05;
 
 /// Whether the control group at `path` (below the mount of cgroup v2) is at its memory limit while
 /// sockets hold a good part of that: the kernel then keeps windows small for its processes.
-pub(crate) fn group_is_short(path: &str) -> Option<Explanation> {
+pub(crate) fn group_is_short(path: &str) -> Option<MachineCause> {
     let folder = Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/'));
     let file = |name: &str| fs::read_to_string(folder.join(name)).ok();
     short(path, &file("memory.max")?, &file("memory.current")?, &file("memory.stat")?)
 }
 
-fn short(path: &str, max: &str, current: &str, stat: &str) -> Option<Explanation> {
+fn short(path: &str, max: &str, current: &str, stat: &str) -> Option<MachineCause> {
     // "max" is no bound.
     let bound: u64 = max.trim().parse().ok()?;
     let current: u64 = current.trim().parse().ok()?;
     let sockets: u64 =
         stat.lines().find_map(|line| line.strip_prefix("sock "))?.trim().parse().ok()?;
     let is_short = current as f64 >= SHORT * bound as f64;
-    (is_short && sockets as f64 >= OF_SOCKETS * bound as f64).then(|| Explanation {
-        name: "cgroup_memory",
-        claim: format!(
-            "control group {path} uses {:#} of its {:#}, {:#} of it in sockets: its windows are kept small",
-            Bytes::new(current),
-            Bytes::new(bound),
-            Bytes::new(sockets)
-        ),
-        remedy: "raise the group's memory limit (memory.max), or let its processes hold less in sockets",
-        count: None,
-        time: None,
-        rate: None,
-        amount: Some(Bytes::new(sockets)),
+    (is_short && sockets as f64 >= OF_SOCKETS * bound as f64).then(|| MachineCause::GroupMemory {
+        group: path.into(),
+        used: Bytes::new(current),
+        bound: Bytes::new(bound),
+        sockets: Bytes::new(sockets),
     })
 }
 
@@ -104,8 +84,9 @@ mod tests {
         let holder =
             |process: &str, memory| Holder { process: process.into(), memory: Bytes::new(memory) };
         let holders = [holder("nginx 7", 1000), holder("envoy 8", 2_000_000)];
-        let found = pressure(stat, "500 1000 1500", &holders).unwrap();
-        assert!(found.claim.contains("envoy 8"), "{}", found.claim);
+        let found = pressure(stat, "500 1000 1500", &holders);
+        let Some(MachineCause::TcpMemory { holder, .. }) = found else { panic!("{found:?}") };
+        assert_eq!(holder, Some(("envoy 8".into(), Bytes::new(2_000_000))));
         assert_eq!(pressure(stat, "500 10000 15000", &holders), None);
         assert_eq!(pressure("", "1 2 3", &holders), None);
     }

@@ -2,26 +2,21 @@
 //! receive path, its devices, a memory limit of a control group, a cloud's allowance.
 //!
 //! [`Counters::read`] takes the kernel's counters at one instant; [`Counters::since`] says what
-//! happened between two of them. Each [`Explanation`] has the number behind it and what to try.
+//! happened between two of them. Each [`MachineCause`] has the number behind it.
 //!
 //! Sources: Documentation/networking/snmp_counter.rst, net/core/net-procfs.c
 //! (`softnet_seq_show`), Documentation/admin-guide/cgroup-v2.rst, and the names that the drivers of
 //! Amazon's ena (Documentation/networking/device_drivers/ethernet/amazon/ena.rst), Intel's and
 //! Mellanox's devices give their counters.
 
-mod cloud;
-mod egress;
 mod memory;
 
-pub(crate) use egress::add_egress;
 pub(crate) use memory::{Holder, group_is_short, memory_pressure};
 
-use fullpipe_flow::diagnosis::Explanation;
+use fullpipe_flow::diagnosis::{CountedEvent, MachineCause};
 use fullpipe_kernel::ethtool::{Ethtool, Offload};
 use std::collections::BTreeMap;
 use std::fs;
-
-pub(crate) use cloud::flow_cap;
 
 /// Counters by name.
 type Named = BTreeMap<String, u64>;
@@ -45,104 +40,26 @@ struct Softnet {
     squeezed: u64,
 }
 
-/// A counter that says something about transfers when it grows.
-struct Sign {
-    counter: &'static str,
-    name: &'static str,
-    what: &'static str,
-    remedy: &'static str,
-}
-
-/// Counters of TCP: each growth is a loss or a stall that the host made itself.
-const TCP: [Sign; 8] = [
-    Sign {
-        counter: "TCPMemoryPressures",
-        name: "memory_pressure",
-        what: "times all TCP sockets together came under memory pressure",
-        remedy: "raise net.ipv4.tcp_mem, or find who holds the memory; windows shrink meanwhile",
-    },
-    Sign {
-        counter: "PruneCalled",
-        name: "receive_queue_pruned",
-        what: "times a receive queue was compacted because its buffer was full",
-        remedy: "let the application read, or raise the third value of net.ipv4.tcp_rmem",
-    },
-    Sign {
-        counter: "RcvPruned",
-        name: "receive_queue_dropped",
-        what: "times data was dropped from a full receive queue",
-        remedy: "let the application read, or raise the third value of net.ipv4.tcp_rmem",
-    },
-    Sign {
-        counter: "TCPRcvQDrop",
-        name: "receive_queue_full",
-        what: "segments dropped on arrival because a receive queue was full",
-        remedy: "let the application read, or raise the third value of net.ipv4.tcp_rmem",
-    },
-    Sign {
-        counter: "TCPBacklogDrop",
-        name: "backlog_full",
-        what: "segments dropped because a socket's backlog was full while its application held the lock",
-        remedy: "raise net.ipv4.tcp_rmem; read in smaller pieces",
-    },
-    Sign {
-        counter: "TCPAbortOnMemory",
-        name: "aborted_for_memory",
-        what: "connections aborted because TCP had no memory left",
-        remedy: "raise net.ipv4.tcp_mem, or find who holds the memory",
-    },
-    Sign {
-        counter: "ListenOverflows",
-        name: "accept_queue_full",
-        what: "connections refused because a listener's queue was full",
-        remedy: "let the server accept faster, or raise its backlog and net.core.somaxconn",
-    },
-    Sign {
-        counter: "TCPOFODrop",
-        name: "out_of_order_dropped",
-        what: "segments out of order dropped for want of buffer",
-        remedy: "raise the third value of net.ipv4.tcp_rmem; remove the loss or the reordering",
-    },
+/// Counters of TCP that say something about transfers when they grow.
+const TCP: [(&str, CountedEvent); 8] = [
+    ("TCPMemoryPressures", CountedEvent::MemoryPressure),
+    ("PruneCalled", CountedEvent::ReceiveQueuePruned),
+    ("RcvPruned", CountedEvent::ReceiveQueueDropped),
+    ("TCPRcvQDrop", CountedEvent::ReceiveQueueFull),
+    ("TCPBacklogDrop", CountedEvent::BacklogFull),
+    ("TCPAbortOnMemory", CountedEvent::AbortedForMemory),
+    ("ListenOverflows", CountedEvent::AcceptQueueFull),
+    ("TCPOFODrop", CountedEvent::OutOfOrderDropped),
 ];
 
-/// Parts of the names of devices' counters.
-const DEVICE: [Sign; 6] = [
-    Sign {
-        counter: "_allowance_exceeded",
-        name: "cloud_allowance_exceeded",
-        what: "packets that the cloud delayed or dropped because the instance was above its allowance",
-        remedy: "use a larger instance or spread the load: the allowance belongs to the instance's type",
-    },
-    Sign {
-        counter: "rx_missed_errors",
-        name: "ring_overrun",
-        what: "packets dropped because the device's receive ring was full",
-        remedy: "enlarge the ring (`ethtool -G DEVICE rx N`), and spread interrupts over more CPUs",
-    },
-    Sign {
-        counter: "rx_fifo_errors",
-        name: "ring_overrun",
-        what: "packets dropped because the device's receive buffer was full",
-        remedy: "enlarge the ring (`ethtool -G DEVICE rx N`), and spread interrupts over more CPUs",
-    },
-    Sign {
-        counter: "rx_out_of_buffer",
-        name: "ring_overrun",
-        what: "packets dropped because the driver had no receive buffer",
-        remedy: "enlarge the ring (`ethtool -G DEVICE rx N`), and spread interrupts over more CPUs",
-    },
-    Sign {
-        counter: "rx_crc_errors",
-        name: "damaged_frames",
-        what: "frames arrived damaged",
-        remedy: "change the cable, the optic or the port",
-    },
-    Sign {
-        counter: "tx_dropped",
-        name: "dropped_on_sending",
-        what: "packets dropped on sending: by the device or the queueing discipline",
-        remedy: "look at `tc -s qdisc show`; a shaper or a short queue there drops",
-    },
+/// The same of devices: how the names of their counters end.
+const DEVICE: [(&str, CountedEvent); 6] = [
+    ("_allowance_exceeded", CountedEvent::CloudAllowanceExceeded),
+    ("rx_missed_errors", CountedEvent::RingFull),
+    ("rx_fifo_errors", CountedEvent::DeviceBufferFull),
+    ("rx_out_of_buffer", CountedEvent::DriverBufferMissing),
+    ("rx_crc_errors", CountedEvent::DamagedFrames),
+    ("tx_dropped", CountedEvent::DroppedOnSending),
 ];
 
 impl Counters {
@@ -157,30 +74,30 @@ impl Counters {
     }
 
     /// What happened since `before`, in no particular order.
-    pub(crate) fn since(&self, before: &Counters) -> Vec<Explanation> {
+    pub(crate) fn since(&self, before: &Counters) -> Vec<MachineCause> {
         let mut found = Vec::new();
         let grown = |now: &Named, then: &Named, name: &str| {
             let count = |of: &Named| of.get(name).copied().unwrap_or(0);
             count(now).saturating_sub(count(then))
         };
-        for sign in &TCP {
-            let count = grown(&self.tcp, &before.tcp, sign.counter);
-            found.extend(sign.explain(count, ""));
+        let mut add = |event, count: u64, at: Option<String>| {
+            found.extend((count > 0).then_some(MachineCause::Counted { event, count, at }));
+        };
+        for (counter, event) in TCP {
+            add(event, grown(&self.tcp, &before.tcp, counter), None);
         }
         let dropped = self.softnet.dropped.saturating_sub(before.softnet.dropped);
-        found.extend(SOFTNET_DROPPED.explain(dropped, ""));
+        add(CountedEvent::SoftnetDropped, dropped, None);
         // A few are usual on any busy machine.
         let squeezed = self.softnet.squeezed.saturating_sub(before.softnet.squeezed);
-        found.extend(SOFTNET_SQUEEZED.explain(squeezed.saturating_sub(SQUEEZED_USUAL), ""));
+        add(CountedEvent::SoftnetSqueezed, squeezed.saturating_sub(SQUEEZED_USUAL), None);
         for (device, counters) in &self.devices {
             let none = Named::new();
             let then = before.devices.get(device).unwrap_or(&none);
             for name in counters.keys() {
-                let sign = DEVICE.iter().find(|sign| name.ends_with(sign.counter));
-                let count = grown(counters, then, name);
-                found.extend(
-                    sign.and_then(|sign| sign.explain(count, &format!(" ({device} {name})"))),
-                );
+                if let Some((_, event)) = DEVICE.iter().find(|(end, _)| name.ends_with(end)) {
+                    add(*event, grown(counters, then, name), Some(format!("{device} {name}")));
+                }
             }
         }
         found
@@ -189,56 +106,22 @@ impl Counters {
 
 /// Squeezes of the receive path in some seconds that mean nothing.
 const SQUEEZED_USUAL: u64 = 100;
-const SOFTNET_DROPPED: Sign = Sign {
-    counter: "softnet_dropped",
-    name: "softnet_dropped",
-    what: "packets dropped because a CPU's backlog was full",
-    remedy: "raise net.core.netdev_max_backlog, and spread packets over more CPUs (RSS, RPS)",
-};
-const SOFTNET_SQUEEZED: Sign = Sign {
-    counter: "softnet_squeezed",
-    name: "softnet_squeezed",
-    what: "times the receive path stopped with packets left",
-    remedy: "raise net.core.netdev_budget, or spread packets over more CPUs (RSS, RPS)",
-};
-
-impl Sign {
-    fn explain(&self, count: u64, place: &str) -> Option<Explanation> {
-        (count > 0).then(|| Explanation {
-            name: self.name,
-            claim: format!("{count} {}{place}", self.what),
-            remedy: self.remedy,
-            count: Some(count),
-            time: None,
-            rate: None,
-            amount: None,
-        })
-    }
-}
 
 /// Offloads that are off on a device that carries traffic: each packet then costs CPU.
-pub(crate) fn offloads_off(devices: &[String]) -> Vec<Explanation> {
+pub(crate) fn offloads_off(devices: &[String]) -> Vec<MachineCause> {
     let Ok(ethtool) = Ethtool::open() else { return Vec::new() };
-    let mut found = Vec::new();
-    for device in devices {
-        for (offload, name) in
-            [(Offload::Tso, "tcp-segmentation-offload"), (Offload::Gro, "generic-receive-offload")]
-        {
-            if ethtool.offload(device, offload) == Some(false) {
-                found.push(Explanation {
-                    name: "offload_off",
-                    claim: format!("{name} is off on {device}: each segment passes the stack by itself"),
-                    remedy: "switch it on (`ethtool -K DEVICE tso on gro on`), unless a driver's fault made \
-                             somebody switch it off",
-                    count: None,
-                    time: None,
-                    rate: None,
-                    amount: None,
-                });
-            }
-        }
-    }
-    found
+    let names =
+        [(Offload::Tso, "tcp-segmentation-offload"), (Offload::Gro, "generic-receive-offload")];
+    let pairs =
+        devices.iter().flat_map(|device| names.map(|(offload, name)| (device, offload, name)));
+    let off = pairs.filter(|(device, offload, _)| ethtool.offload(device, *offload) == Some(false));
+    off.map(|(device, _, offload)| MachineCause::OffloadOff { device: device.clone(), offload })
+        .collect()
+}
+
+/// Whose machine it is, by its firmware; empty where it does not say.
+pub(crate) fn vendor() -> String {
+    fs::read_to_string("/sys/class/dmi/id/sys_vendor").unwrap_or_default()
 }
 
 /// The physical devices of this namespace.
@@ -319,16 +202,22 @@ mod tests {
         let before = counters(before, Softnet { dropped: 1, squeezed: 10 });
         let after = counters(after, Softnet { dropped: 4, squeezed: 60 });
         let found = after.since(&before);
-        let names: Vec<_> = found.iter().map(|one| (one.name, one.count)).collect();
+        let counted = |event, count, at: Option<&str>| {
+            let at = at.map(Into::into);
+            MachineCause::Counted { event, count, at }
+        };
         assert_eq!(
-            names,
+            found,
             [
-                ("receive_queue_full", Some(7)),
-                ("softnet_dropped", Some(3)),
-                ("cloud_allowance_exceeded", Some(9))
+                counted(CountedEvent::ReceiveQueueFull, 7, None),
+                counted(CountedEvent::SoftnetDropped, 3, None),
+                counted(
+                    CountedEvent::CloudAllowanceExceeded,
+                    9,
+                    Some("ens5 bw_in_allowance_exceeded")
+                ),
             ]
         );
-        assert!(found[2].claim.contains("ens5 bw_in_allowance_exceeded"), "{}", found[2].claim);
         assert!(before.since(&before).is_empty());
     }
 

@@ -20,12 +20,12 @@ pub use moment::{LimitTimes, Moment};
 pub use socket::{SocketKey, WatchedSocket};
 
 use crate::settings::ThisHost;
-use fullpipe_kernel::netlink::{Egress, Netlink};
+use fullpipe_kernel::netlink::Netlink;
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::processes::{self, Descriptor, SocketOwners};
 use fullpipe_kernel::sock_diag::{HostSocket, SockDiag};
 use fullpipe_kernel::{Refused, clock};
-use fullpipe_model::observe::Process;
+use fullpipe_model::observe::{Egress, Process};
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::HashMap;

@@ -3,6 +3,7 @@
 //! Source: linux/pkt_sched.h (`TCA_HTB_*`, `struct tc_htb_opt`, `TCA_HFSC_*`,
 //! `struct tc_service_curve`), sch_htb.c, sch_hfsc.c.
 
+use fullpipe_model::observe::Class;
 use fullpipe_model::units::{Bytes, Rate};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
@@ -10,19 +11,6 @@ use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
 use super::Netlink;
 use super::qdisc::raw_options;
 use crate::Refused;
-
-/// A class that packets are put into, and what it did so far. Classes that only share out their
-/// rate among others are not told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Class {
-    /// Its handle as `tc` writes it: `1:10`.
-    pub handle: String,
-    /// The most that it may carry: its own bound, or that of a class above it. `None` where none
-    /// of them has one.
-    pub most: Option<Rate>,
-    /// What it sent, with headers.
-    pub sent: Bytes,
-}
 
 /// A class as the kernel lists it.
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,8 @@
 //! disciplines on it.
 //!
 //! Nothing is changed here. The rate of a discipline that shapes is known where one number says it:
-//! of tbf and netem. Those of htb and hfsc belong to their classes ([`Class`]).
+//! of tbf and netem. Those of htb and hfsc belong to their classes
+//! ([`fullpipe_model::observe::Class`]).
 //!
 //! Source: linux/rtnetlink.h, linux/pkt_sched.h (`struct tc_ratespec`, `TCA_TBF_*`), sch_tbf.c.
 
@@ -10,6 +11,7 @@ use std::io;
 use std::net::IpAddr;
 
 use fullpipe_model::link::LossModel;
+use fullpipe_model::observe::{Egress, Qdisc};
 use fullpipe_model::units::Rate;
 use netlink_packet_core::{NLM_F_DUMP, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -17,41 +19,12 @@ use netlink_packet_route::link::{LinkAttribute, LinkMessage};
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage};
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
 
-use super::class::Class;
 use super::qdisc::raw_options;
 use super::{Netlink, family};
 use crate::{Refused, netem};
 
 /// Disciplines that shape by class.
 const CLASSFUL: [&str; 2] = ["htb", "hfsc"];
-
-/// A queueing discipline on a device, and what it did so far.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Qdisc {
-    /// The kernel's name: `fq_codel`, `tbf`.
-    pub kind: String,
-    /// Its handle as `tc` writes it: `1:`.
-    pub handle: String,
-    /// The rate that it lets pass, where one number says it.
-    pub rate: Option<Rate>,
-    /// Whether it drops packets on purpose.
-    pub loses: bool,
-    /// Packets dropped.
-    pub drops: u64,
-    /// Packets that had to wait because they were above its rate.
-    pub overlimits: u64,
-    /// The classes that packets are put into, of htb and hfsc.
-    pub classes: Vec<Class>,
-}
-
-/// The device through which packets to a peer leave.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Egress {
-    /// Its name.
-    pub device: String,
-    /// Its queueing disciplines for packets that leave.
-    pub qdiscs: Vec<Qdisc>,
-}
 
 impl Netlink {
     /// What packets to `peer` pass; `None` without a route to it.

@@ -1,4 +1,4 @@
-//! What a kernel says of a socket: samples, its options, who has it open.
+//! What a kernel says of a socket: samples, its options, who has it open, what its packets pass.
 //!
 //! A [`Sample`] is what `ss -tinm` shows in one line: the queues, [`TcpInfo`] (`INET_DIAG_INFO`, or
 //! `getsockopt(TCP_INFO)`) and [`SocketMemory`] (`INET_DIAG_SKMEMINFO`). The shells fetch the bytes
@@ -8,6 +8,7 @@
 //!
 //! Fields that a kernel does not know are absent, never zero: a zero is a measurement.
 
+mod egress;
 mod line;
 mod memory;
 mod process;
@@ -16,6 +17,7 @@ mod socket_options;
 mod state;
 mod tcp_info;
 
+pub use egress::{Class, Egress, Qdisc};
 pub use line::ParseSampleError;
 pub use memory::{ParseMemoryError, SocketMemory};
 pub use process::Process;

@@ -7,6 +7,7 @@ use fullpipe_flow::connection::{Connection, Direction, DirectionFacts, Label, Wa
 use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection};
 use fullpipe_flow::finding::Finding;
 use fullpipe_flow::limit::{Candidate, Interval, Limit, Verdict};
+use fullpipe_flow::words;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// Shown for a missing figure.
@@ -50,12 +51,13 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         }
     }
     for OfDirection { direction, what } in explanations {
-        let way = words(direction);
+        let way = sender_of(direction);
         text.push('\n');
-        text += &paragraph::fill(&format!("{way}: "), &what.claim, layout.width);
+        text +=
+            &paragraph::fill(&format!("{way}: "), &words::sub_cause(&what.sub_cause), layout.width);
         text.push('\n');
         if !is_said(direction, what.remedy, &[]) {
-            text += &paragraph::fill("  to change it: ", what.remedy, layout.width);
+            text += &paragraph::fill("  to change it: ", words::remedy(what.remedy), layout.width);
             text.push('\n');
         }
     }
@@ -64,15 +66,15 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
 
 /// A finding, with what else would fit.
 fn finding_text(direction: Direction, finding: &Finding, layout: Layout) -> String {
-    let way = words(direction);
+    let way = sender_of(direction);
     let mut text = String::from("\n");
     let mut line = |start: &str, what: &str| {
         text += &paragraph::fill(start, what, layout.width);
         text.push('\n');
     };
-    line(&format!("{way}: "), &finding.claim);
+    line(&format!("{way}: "), &words::claim(finding));
     if let Some(doubt) = &finding.doubt {
-        line("  how sure: ", doubt);
+        line("  how sure: ", &words::doubt(doubt));
     }
     if !finding.reasons.is_empty() {
         let reasons: Vec<&str> =
@@ -93,7 +95,7 @@ fn finding_text(direction: Direction, finding: &Finding, layout: Layout) -> Stri
 fn advice(finding: &Finding, tells_remedy: bool, layout: Layout) -> String {
     let mut text = String::new();
     if tells_remedy {
-        text += &paragraph::fill("  to change it: ", finding.remedy, layout.width);
+        text += &paragraph::fill("  to change it: ", words::remedy(finding.remedy), layout.width);
         text.push('\n');
     }
     for change in &finding.changes {
@@ -109,7 +111,7 @@ fn course(explained: &DiagnosedConnection, layout: Layout) -> String {
     let is_told = explained.findings().iter().any(|one| one.direction == connection.bulk());
     let Some(diagnosis) = explained.bulk().filter(|_| is_told) else { return String::new() };
     let spans = spans(&diagnosis.verdict, connection.start, layout);
-    format!("\nWhat limited the data from {}, and when:\n{spans}", words(connection.bulk()))
+    format!("\nWhat limited the data from {}, and when:\n{spans}", sender_of(connection.bulk()))
 }
 
 /// Where and how it was captured, and how it ended.
@@ -133,7 +135,7 @@ fn is_sampled(connection: &Connection) -> bool {
     connection.warnings.contains(&Warning::NoPackets)
 }
 
-fn words(direction: Direction) -> &'static str {
+fn sender_of(direction: Direction) -> &'static str {
     match direction {
         Direction::ClientToServer => "client to server",
         Direction::ServerToClient => "server to client",

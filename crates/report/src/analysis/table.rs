@@ -4,7 +4,8 @@ use super::{Report, remarks};
 use crate::cells::sure;
 use crate::{Column, Layout, Table, account, escape, figure, paragraph};
 use fullpipe_flow::connection::{Connection, Direction, Label, Place, Warning};
-use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis};
+use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis, Explanation};
+use fullpipe_flow::words;
 use fullpipe_model::units::Duration;
 
 /// Shown for a missing figure.
@@ -82,9 +83,10 @@ fn worst(report: &Report, layout: Layout) -> String {
     let of_row =
         of_row.filter(|finding| worst.as_ref().is_none_or(|worst| worst.limit != finding.limit));
     for finding in of_row.iter().chain(&worst) {
-        let mut claim = format!("{}; to change it, {}", finding.claim, finding.remedy);
+        let mut claim =
+            format!("{}; to change it, {}", words::claim(finding), words::remedy(finding.remedy));
         if let Some(doubt) = &finding.doubt {
-            claim += &format!(" ({doubt})");
+            claim += &format!(" ({})", words::doubt(doubt));
         }
         text += &format!("\n{}\n", paragraph::fill(&number, &claim, layout.width));
     }
@@ -92,8 +94,9 @@ fn worst(report: &Report, layout: Layout) -> String {
     for explanation in
         first.explanations().iter().filter(|one| one.direction == bulk || first.bulk().is_none())
     {
-        let claim =
-            format!("{}; to change it, {}", explanation.what.claim, explanation.what.remedy);
+        let Explanation { sub_cause, remedy } = &explanation.what;
+        let (claim, remedy) = (words::sub_cause(sub_cause), words::remedy(*remedy));
+        let claim = format!("{claim}; to change it, {remedy}");
         text += &format!("\n{}\n", paragraph::fill(&number, &claim, layout.width));
     }
     text

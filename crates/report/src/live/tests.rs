@@ -1,5 +1,5 @@
 use super::*;
-use fullpipe_flow::finding::Headline;
+use fullpipe_flow::finding::{Headline, Remedy};
 use fullpipe_flow::limit::{Candidate, Evidence, Interval, Source, Verdict};
 use fullpipe_flow::live::Answer;
 use fullpipe_model::observe::Process;
@@ -36,7 +36,7 @@ fn connection(acts: Acts, role: End) -> LiveConnection {
             lifetime: None,
             headline: headline(limit, 0.97),
             acts,
-            remedy: "read on",
+            remedy: Some(Remedy::ReadFaster),
             causes: Vec::new(),
             findings: Vec::new(),
             path: None,

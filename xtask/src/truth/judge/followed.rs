@@ -3,7 +3,7 @@
 
 use super::{Answer, INTERVAL, Run, Sequence, Vantage, answer};
 use fullpipe_flow::limit::{PathHint, from_receiver, from_samples};
-use fullpipe_flow::live::Observed;
+use fullpipe_flow::live::{HostFacts, Observed};
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::Sample;
 use fullpipe_model::scenario::Cause;
@@ -74,7 +74,14 @@ fn between(
             End::Sender => from_samples(&samples, &[], INTERVAL, PathHint::default()),
             End::Receiver => from_receiver(&samples, INTERVAL, PathHint::default()),
         };
-        let seen = Observed { role, samples: &samples, other: &[], asked: None, settings: None };
+        let seen = Observed {
+            role,
+            samples: &samples,
+            other: &[],
+            asked: None,
+            settings: None,
+            host: HostFacts::default(),
+        };
         let said = seen.answer()?;
         let answer = answer(run, None, vantage, Some(verdict))?;
         Some(Answer { limit: said.limit, confidence: said.confidence, ..answer })

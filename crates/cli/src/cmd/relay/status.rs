@@ -5,7 +5,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json};
 use clap::Args;
 use fullpipe_flow::limit::Limit;
-use fullpipe_flow::live::{Answer, Observed, role};
+use fullpipe_flow::live::{Answer, HostFacts, Observed, role};
 use fullpipe_host::SocketSampler;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::observe::Sample;
@@ -140,8 +140,14 @@ fn watched(carrier: CarrierStatus, samples: &[Sample]) -> Watched {
         let bytes = moved(last)?.saturating_sub(moved(first)?);
         bytes.per(last.at.since(first.at))
     });
-    let observed =
-        Observed { role: role(samples), samples, other: &[], asked: None, settings: None };
+    let observed = Observed {
+        role: role(samples),
+        samples,
+        other: &[],
+        asked: None,
+        settings: None,
+        host: HostFacts::default(),
+    };
     let answer = observed.answer().filter(|_| goodput.is_some_and(|rate| rate > Rate::ZERO));
     Watched { carrier, goodput, answer }
 }

@@ -30,11 +30,6 @@ pub struct AckPath {
 }
 
 impl AckPath {
-    /// What would change it.
-    pub(super) const REMEDY: &'static str = "give the ACKs room on their way back: fewer uploads beside this download, a \
-        queue there that shares fairly or thins ACKs out (tc-fq_codel, tc-cake with ack-filter), or more bandwidth that \
-        way; the data's own way has no queue";
-
     pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
         let facts = seen.facts();
         let delays = facts.ack_path;
@@ -54,17 +49,5 @@ impl AckPath {
         let manner = seen.receiver_facts().manner;
         let stretched = f64::from(manner.stretch_acks) / f64::from(manner.advancing_acks.max(1));
         Some(AckPath { count: delays.count.into(), wait, excess, shortest, stretched })
-    }
-}
-
-impl std::fmt::Display for AckPath {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let AckPath { wait, excess, shortest, stretched, .. } = self;
-        write!(
-            f,
-            "ACK path: by their timestamps ACKs waited {wait} on their way back, of {excess} by which round trips were \
-             longer than the shortest ({shortest}); {:.0} % of them stood for more than two segments",
-            stretched * 100.0
-        )
     }
 }

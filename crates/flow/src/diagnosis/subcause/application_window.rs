@@ -40,12 +40,6 @@ pub struct ApplicationWindow {
 }
 
 impl ApplicationWindow {
-    /// What would change it.
-    pub(super) const REMEDY: &'static str = "raise the window of the protocol that both applications speak, at the \
-        receiving one (HTTP/2: SETTINGS_INITIAL_WINDOW_SIZE and the connection's; SSH: an implementation with a larger \
-        channel window; SMB: more credits), or request more at a time; several connections side by side have a window \
-        each; no buffer of the kernel changes it";
-
     pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
         let verdict = seen.verdict?;
         let facts = seen.facts();
@@ -103,16 +97,4 @@ fn open_window(verdict: &Verdict, bound: Bytes) -> Option<Bytes> {
     let window = *windows.get(windows.len() / 2)?;
     let is_open = full <= FULL_MOST * verdict.time.as_secs_f64();
     (is_open && bound.as_f64() <= OPEN * window.as_f64()).then_some(window)
-}
-
-impl std::fmt::Display for ApplicationWindow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ApplicationWindow { count, time, part, bound, window } = self;
-        write!(
-            f,
-            "window inside the application: {count} times the sender stopped with {bound} in flight at most, of a \
-             receive window of {window}, until the peer's application answered, {time} in all ({:.0} % of the time)",
-            part * 100.0
-        )
-    }
 }

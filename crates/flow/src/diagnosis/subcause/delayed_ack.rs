@@ -23,10 +23,6 @@ pub struct DelayedAck {
 }
 
 impl DelayedAck {
-    /// What would change it.
-    pub(super) const REMEDY: &'static str = "write a whole message at once (writev, MSG_MORE, TCP_CORK, a buffered \
-        stream), or set TCP_NODELAY on the sender's socket; TCP_QUICKACK on the receiver helps for a moment only";
-
     pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
         let stalls = seen.facts().stalls;
         let part = seen.part(stalls.awaited_ack_wait).min(1.0);
@@ -34,18 +30,5 @@ impl DelayedAck {
         let is_mostly = f64::from(stalls.awaited_acks) >= OF_LATE * f64::from(stalls.late_acks);
         let found = DelayedAck { count, time: stalls.awaited_ack_wait, part };
         (count >= COUNT_LEAST && is_mostly && part >= LEAST_PART).then_some(found)
-    }
-}
-
-impl std::fmt::Display for DelayedAck {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let DelayedAck { count, time, part } = self;
-        let each = Duration::from_nanos(time.as_nanos() / count.max(&1));
-        write!(
-            f,
-            "delayed ACK and Nagle: {count} times a small write waited for an ACK that the receiver delayed by {each}, \
-             {time} in all ({:.0} % of the time)",
-            part * 100.0
-        )
     }
 }

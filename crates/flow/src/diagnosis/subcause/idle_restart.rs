@@ -32,10 +32,6 @@ pub struct IdleRestart {
 }
 
 impl IdleRestart {
-    /// What would change it.
-    pub(super) const REMEDY: &'static str = "set net.ipv4.tcp_slow_start_after_idle=0 on the sender, so that a \
-        connection keeps its window over a pause";
-
     pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
         let mut rest = &seen.verdict?.intervals[..];
         let mut found = IdleRestart {
@@ -89,17 +85,4 @@ fn growth(burst: &[Interval], before: Bytes) -> Option<Duration> {
     let steps = burst.windows(2).take_while(|pair| grows(pair)).count();
     let time = burst[..burst.len().min(steps + 1)].iter().map(|interval| interval.length).sum();
     (is_anew && steps >= STEPS_LEAST).then_some(time)
-}
-
-impl std::fmt::Display for IdleRestart {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let IdleRestart { count, time, part, before, after } = self;
-        let pauses = if *count == 1 { "a pause".into() } else { format!("{count} pauses") };
-        write!(
-            f,
-            "idle restart: after {pauses} the congestion window began anew ({before} were in flight before, {after} \
-             after), and grew for {time} ({:.0} % of the time)",
-            part * 100.0
-        )
-    }
 }

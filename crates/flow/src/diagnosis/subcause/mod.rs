@@ -1,18 +1,21 @@
-//! Sub-causes: what lies behind a limit, where a capture shows it, with the numbers as evidence.
+//! Sub-causes: what lies behind a limit, with the numbers as evidence.
 //!
 //! A [`Limit`](crate::limit::Limit) says what the sender waited for. Some limits have different
 //! causes with different remedies: a link may be a policer, and slow start may begin again after
-//! each pause. Each sub-cause has a file here with one function, which takes what was seen and
-//! returns the sub-cause or nothing. None of them changes the verdict.
+//! each pause. Packets, a socket and its machine show different ones ([`SubCause`]). Each that
+//! packets show has a file here with one function, which takes what was seen and returns the
+//! sub-cause or nothing. None of them changes the verdict.
 
 mod ack_path;
 mod application_window;
 mod delayed_ack;
 mod idle_restart;
+mod machine;
 mod no_answer;
 mod path_mtu;
 mod policer;
 mod sharing;
+mod socket;
 mod timeouts;
 mod window_scale;
 
@@ -20,25 +23,40 @@ pub use ack_path::AckPath;
 pub use application_window::ApplicationWindow;
 pub use delayed_ack::DelayedAck;
 pub use idle_restart::IdleRestart;
+pub use machine::{CountedEvent, FlowCapRule, MachineCause};
 pub use no_answer::NoAnswer;
 pub use path_mtu::PathMtu;
 pub use policer::Policer;
 pub use sharing::Sharing;
 pub(super) use sharing::{may_share, sharing};
+pub(crate) use socket::Site;
+pub use socket::{Allowed, SocketCause};
 pub use timeouts::Timeouts;
 pub use window_scale::{ScaleSign, WindowScale};
 
 use crate::account::PathFaults;
 use crate::connection::{Connection, Direction, DirectionFacts};
+use crate::finding::{PacketRemedy, Remedy};
 use crate::limit::{Cause, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
 /// A wait that takes less than this share of a transfer's time is not worth reporting.
 const LEAST_PART: f64 = 0.05;
 
-/// What lies behind a limit.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// What lies behind a limit, by the evidence that shows it.
+#[derive(Debug, Clone, PartialEq)]
 pub enum SubCause {
+    /// By packets.
+    Packets(PacketCause),
+    /// By a socket.
+    Socket(SocketCause),
+    /// By the machine itself.
+    Machine(MachineCause),
+}
+
+/// What packets show behind a limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PacketCause {
     /// Nobody answered.
     NoAnswer(NoAnswer),
     /// Segments above a size never arrive.
@@ -61,16 +79,19 @@ pub enum SubCause {
     AckPath(AckPath),
 }
 
-/// A sub-cause in its serialised form.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+/// A sub-cause, and what is advised on it. It serialises as its name, its claim, its remedy and its
+/// numbers ([`crate::words`]).
+#[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    /// Its stable name.
-    #[serde(rename = "sub_cause")]
-    pub name: &'static str,
-    /// One sentence for people.
-    pub claim: String,
-    /// What would change it.
-    pub remedy: &'static str,
+    /// What lies behind the limit.
+    pub sub_cause: SubCause,
+    /// What would change it, or what evidence to take first.
+    pub remedy: Remedy,
+}
+
+/// The numbers of a sub-cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Numbers {
     /// How often it happened.
     pub count: Option<u64>,
     /// The time that it took: of an ACK path, the mean wait of an ACK.
@@ -83,6 +104,70 @@ pub struct Explanation {
     /// application's window.
     #[serde(rename = "amount_bytes", with = "fullpipe_model::units::column::bytes_optional")]
     pub amount: Option<Bytes>,
+}
+
+impl SubCause {
+    /// The stable name in results.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            SubCause::Packets(cause) => cause.name(),
+            SubCause::Socket(cause) => cause.name(),
+            SubCause::Machine(cause) => cause.name(),
+        }
+    }
+
+    /// Its numbers.
+    pub fn numbers(&self) -> Numbers {
+        match self {
+            SubCause::Packets(cause) => cause.numbers(),
+            SubCause::Socket(cause) => cause.numbers(),
+            SubCause::Machine(cause) => cause.numbers(),
+        }
+    }
+
+    /// Where its remedy has to be applied, if it explains `limit`; `None` of what packets show,
+    /// behind which nobody is named.
+    pub(crate) fn site(&self, limit: Limit) -> Option<Site> {
+        match self {
+            SubCause::Packets(_) => None,
+            SubCause::Socket(cause) => cause.site(limit),
+            SubCause::Machine(cause) => cause.site(),
+        }
+    }
+
+    fn remedy(&self) -> Remedy {
+        match self {
+            SubCause::Packets(cause) => Remedy::Packets(cause.remedy()),
+            SubCause::Socket(cause) => cause.remedy(),
+            SubCause::Machine(cause) => cause.remedy(),
+        }
+    }
+}
+
+/// With its own remedy.
+impl From<SubCause> for Explanation {
+    fn from(sub_cause: SubCause) -> Self {
+        let remedy = sub_cause.remedy();
+        Explanation { sub_cause, remedy }
+    }
+}
+
+impl From<PacketCause> for Explanation {
+    fn from(cause: PacketCause) -> Self {
+        SubCause::Packets(cause).into()
+    }
+}
+
+impl From<SocketCause> for Explanation {
+    fn from(cause: SocketCause) -> Self {
+        SubCause::Socket(cause).into()
+    }
+}
+
+impl From<MachineCause> for Explanation {
+    fn from(cause: MachineCause) -> Self {
+        SubCause::Machine(cause).into()
+    }
 }
 
 /// What was seen of one direction's data.
@@ -130,25 +215,25 @@ impl<'a> Seen<'a> {
     }
 
     /// The sub-causes that were seen, most important first.
-    pub fn sub_causes(self) -> impl Iterator<Item = SubCause> {
+    pub fn sub_causes(self) -> impl Iterator<Item = PacketCause> {
         [
-            NoAnswer::of(self).map(SubCause::NoAnswer),
-            PathMtu::of(self).map(SubCause::PathMtu),
-            WindowScale::of(self).map(SubCause::WindowScale),
-            Policer::of(self).map(SubCause::Policer),
-            self.sharing.map(SubCause::Sharing),
-            Timeouts::of(self).map(SubCause::Timeouts),
-            IdleRestart::of(self).map(SubCause::IdleRestart),
-            DelayedAck::of(self).map(SubCause::DelayedAck),
-            ApplicationWindow::of(self).map(SubCause::ApplicationWindow),
-            AckPath::of(self).map(SubCause::AckPath),
+            NoAnswer::of(self).map(PacketCause::NoAnswer),
+            PathMtu::of(self).map(PacketCause::PathMtu),
+            WindowScale::of(self).map(PacketCause::WindowScale),
+            Policer::of(self).map(PacketCause::Policer),
+            self.sharing.map(PacketCause::Sharing),
+            Timeouts::of(self).map(PacketCause::Timeouts),
+            IdleRestart::of(self).map(PacketCause::IdleRestart),
+            DelayedAck::of(self).map(PacketCause::DelayedAck),
+            ApplicationWindow::of(self).map(PacketCause::ApplicationWindow),
+            AckPath::of(self).map(PacketCause::AckPath),
         ]
         .into_iter()
         .flatten()
     }
 }
 
-impl SubCause {
+impl PacketCause {
     /// Every name, in the order of the type.
     pub const NAMES: [&'static str; 10] = [
         "no_answer",
@@ -166,65 +251,71 @@ impl SubCause {
     /// The stable name in results.
     pub const fn name(self) -> &'static str {
         Self::NAMES[match self {
-            SubCause::NoAnswer(_) => 0,
-            SubCause::PathMtu(_) => 1,
-            SubCause::WindowScale(_) => 2,
-            SubCause::Policer(_) => 3,
-            SubCause::Sharing(_) => 4,
-            SubCause::Timeouts(_) => 5,
-            SubCause::IdleRestart(_) => 6,
-            SubCause::DelayedAck(_) => 7,
-            SubCause::ApplicationWindow(_) => 8,
-            SubCause::AckPath(_) => 9,
+            PacketCause::NoAnswer(_) => 0,
+            PacketCause::PathMtu(_) => 1,
+            PacketCause::WindowScale(_) => 2,
+            PacketCause::Policer(_) => 3,
+            PacketCause::Sharing(_) => 4,
+            PacketCause::Timeouts(_) => 5,
+            PacketCause::IdleRestart(_) => 6,
+            PacketCause::DelayedAck(_) => 7,
+            PacketCause::ApplicationWindow(_) => 8,
+            PacketCause::AckPath(_) => 9,
         }]
     }
 
     /// Whether it is a fault of a device, which the packets show whatever limits the transfer.
     pub(super) fn is_of_the_path(self) -> bool {
-        matches!(self, SubCause::PathMtu(_) | SubCause::WindowScale(_))
+        matches!(self, PacketCause::PathMtu(_) | PacketCause::WindowScale(_))
     }
 
     /// What changes this limit, where the sub-cause lies behind it and is nothing that the limit's
     /// own remedy would change.
-    pub(super) fn remedy_of(self, limit: Limit) -> Option<&'static str> {
-        match (self, limit) {
-            (SubCause::PathMtu(_), Limit::CongestionWindow(Cause::Loss)) => Some(PathMtu::REMEDY),
-            (SubCause::WindowScale(_), Limit::ReceiveWindow) => Some(WindowScale::REMEDY),
-            _ => None,
-        }
+    pub(super) fn remedy_of(self, limit: Limit) -> Option<Remedy> {
+        let is_behind = match self {
+            PacketCause::PathMtu(_) => limit == Limit::CongestionWindow(Cause::Loss),
+            PacketCause::WindowScale(_) => limit == Limit::ReceiveWindow,
+            _ => false,
+        };
+        is_behind.then(|| Remedy::Packets(self.remedy()))
     }
 
-    /// The sub-cause in its serialised form.
-    pub fn explanation(self) -> Explanation {
+    fn numbers(self) -> Numbers {
         let (count, time, rate, amount) = match self {
-            SubCause::NoAnswer(one) => (Some(one.attempts), Some(one.time), None, None),
-            SubCause::PathMtu(one) => {
+            PacketCause::NoAnswer(one) => (Some(one.attempts), Some(one.time), None, None),
+            PacketCause::PathMtu(one) => {
                 let time = Some(one.time).filter(|time| *time > Duration::ZERO);
                 (Some(one.count), time, None, Some(one.passed))
             }
-            SubCause::WindowScale(one) => (None, None, None, Some(one.taken)),
-            SubCause::Policer(one) => (None, None, Some(one.rate), Some(one.bucket)),
-            SubCause::Sharing(one) => (Some(one.connections), None, Some(one.total), None),
-            SubCause::Timeouts(one) => (Some(one.count), Some(one.time), None, None),
-            SubCause::IdleRestart(one) => (Some(one.count), Some(one.time), None, Some(one.before)),
-            SubCause::DelayedAck(one) => (Some(one.count), Some(one.time), None, None),
-            SubCause::ApplicationWindow(one) => {
+            PacketCause::WindowScale(one) => (None, None, None, Some(one.taken)),
+            PacketCause::Policer(one) => (None, None, Some(one.rate), Some(one.bucket)),
+            PacketCause::Sharing(one) => (Some(one.connections), None, Some(one.total), None),
+            PacketCause::Timeouts(one) => (Some(one.count), Some(one.time), None, None),
+            PacketCause::IdleRestart(one) => {
+                (Some(one.count), Some(one.time), None, Some(one.before))
+            }
+            PacketCause::DelayedAck(one) => (Some(one.count), Some(one.time), None, None),
+            PacketCause::ApplicationWindow(one) => {
                 (Some(one.count), Some(one.time), None, Some(one.bound))
             }
-            SubCause::AckPath(one) => (Some(one.count), Some(one.wait), None, None),
+            PacketCause::AckPath(one) => (Some(one.count), Some(one.wait), None, None),
         };
-        let (claim, remedy) = match self {
-            SubCause::NoAnswer(one) => (one.to_string(), one.remedy()),
-            SubCause::PathMtu(one) => (one.to_string(), PathMtu::REMEDY),
-            SubCause::WindowScale(one) => (one.to_string(), WindowScale::REMEDY),
-            SubCause::Policer(one) => (one.to_string(), Policer::REMEDY),
-            SubCause::Sharing(one) => (one.to_string(), Sharing::REMEDY),
-            SubCause::Timeouts(one) => (one.to_string(), Timeouts::REMEDY),
-            SubCause::IdleRestart(one) => (one.to_string(), IdleRestart::REMEDY),
-            SubCause::DelayedAck(one) => (one.to_string(), DelayedAck::REMEDY),
-            SubCause::ApplicationWindow(one) => (one.to_string(), ApplicationWindow::REMEDY),
-            SubCause::AckPath(one) => (one.to_string(), AckPath::REMEDY),
-        };
-        Explanation { name: self.name(), claim, remedy, count, time, rate, amount }
+        Numbers { count, time, rate, amount }
+    }
+
+    const fn remedy(self) -> PacketRemedy {
+        match self {
+            PacketCause::NoAnswer(one) if one.is_half_open => PacketRemedy::LetSynAckPass,
+            PacketCause::NoAnswer(_) => PacketRemedy::LetSynPass,
+            PacketCause::PathMtu(_) => PacketRemedy::LetMtuBeKnown,
+            PacketCause::WindowScale(_) => PacketRemedy::LetScalePass,
+            PacketCause::Policer(_) => PacketRemedy::LiftPolicer,
+            PacketCause::Sharing(_) => PacketRemedy::ShareLess,
+            PacketCause::Timeouts(_) => PacketRemedy::NoticeLossSooner,
+            PacketCause::IdleRestart(_) => PacketRemedy::KeepWindowOverPauses,
+            PacketCause::DelayedAck(_) => PacketRemedy::WriteWholeMessages,
+            PacketCause::ApplicationWindow(_) => PacketRemedy::GrowApplicationWindow,
+            PacketCause::AckPath(_) => PacketRemedy::MakeRoomForAcks,
+        }
     }
 }

@@ -50,32 +50,4 @@ impl NoAnswer {
         let was_repeated = attempts >= ATTEMPTS_LEAST && time >= TIME_LEAST;
         was_repeated.then_some(NoAnswer { attempts, time, is_half_open })
     }
-
-    /// What would change it.
-    pub(super) fn remedy(self) -> &'static str {
-        if self.is_half_open {
-            "look for what drops the answer on its way back, a firewall or a route that is not the way there; capture \
-             at the client, to see whether it arrives"
-        } else {
-            "see whether the server is up, its address is right, and no firewall drops the SYN; capture at the server, \
-             to see whether it arrives"
-        }
-    }
-}
-
-impl std::fmt::Display for NoAnswer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let NoAnswer { attempts, time, is_half_open } = self;
-        if *is_half_open {
-            write!(
-                f,
-                "no answer: the SYN was answered {attempts} times in {time}, and nothing came back"
-            )
-        } else {
-            write!(
-                f,
-                "no answer: the SYN was sent {attempts} times in {time}, and nothing came back"
-            )
-        }
-    }
 }

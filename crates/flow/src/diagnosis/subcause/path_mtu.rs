@@ -30,12 +30,6 @@ pub struct PathMtu {
 }
 
 impl PathMtu {
-    /// What would change it.
-    pub(super) const REMEDY: &'static str = "let ICMP pass that says what fits (\"fragmentation needed\", IPv6 \
-        \"packet too big\"); or lower the MTU of the hosts' interface to that of the tunnel between them, or clamp the \
-        MSS where the tunnel begins (nft: tcp option maxseg size set rt mtu); net.ipv4.tcp_mtu_probing=1 at the sender \
-        finds the size by itself";
-
     pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
         PathMtu::lost(seen).or_else(|| PathMtu::missing(seen))
     }
@@ -80,24 +74,5 @@ impl PathMtu {
             time: Duration::ZERO,
             is_missing: true,
         })
-    }
-}
-
-impl std::fmt::Display for PathMtu {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let PathMtu { lost, count, passed, time, is_missing } = self;
-        if *is_missing {
-            write!(
-                f,
-                "probably a path MTU black hole: {count} segments of {lost} are missing, and none larger than {passed} \
-                 arrived"
-            )
-        } else {
-            write!(
-                f,
-                "path MTU black hole: segments of {passed} arrive, and none of {count} of {lost} did, however often they \
-                 were sent again in {time}"
-            )
-        }
     }
 }

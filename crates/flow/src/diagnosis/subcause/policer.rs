@@ -34,11 +34,6 @@ pub struct Policer {
 }
 
 impl Policer {
-    /// What would change it.
-    pub(super) const REMEDY: &'static str = "ask whoever polices it (a provider, a cloud, a QoS rule) for more, or for a \
-        shaper in its place; bbr, or pacing below the rate (SO_MAX_PACING_RATE, tc-fq maxrate), avoids the loss, and \
-        passes more where the bucket is smaller than what is sent at once";
-
     pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
         let verdict = seen.verdict?;
         let again = |interval: &Interval| interval.evidence.retransmissions > 0;
@@ -116,23 +111,4 @@ fn queue(verdict: &Verdict) -> Duration {
     rtts.sort_unstable();
     let least = rtts.first().copied().unwrap_or(Duration::ZERO);
     rtts.get(rtts.len() / 2).map_or(Duration::ZERO, |median| median.saturating_sub(least))
-}
-
-impl std::fmt::Display for Policer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Policer { likely, rate, bucket, queue, drops_tails } = self;
-        let likely = format!("({:.0} % likely)", likely * 100.0);
-        if *drops_tails {
-            return write!(
-                f,
-                "policer: the path drops the tails of bursts, without a queue ({queue} of delay): about {bucket} pass at \
-                 once, which makes {rate} in the mean, and its own rate may be higher {likely}"
-            );
-        }
-        write!(
-            f,
-            "policer: the path drops without a queue ({queue} of delay), passed bursts of at least {bucket} before that, \
-             and carried {rate} since {likely}"
-        )
-    }
 }

@@ -26,24 +26,6 @@ pub struct Sharing {
     pub part: f64,
 }
 
-impl Sharing {
-    /// What would change it.
-    pub(super) const REMEDY: &'static str = "fewer connections at a time, or a queue at the narrowest place that shares \
-        fairly (tc-fq_codel, tc-cake), change what one of them gets; together they get no more";
-}
-
-impl std::fmt::Display for Sharing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Sharing { connections, total, part } = self;
-        write!(
-            f,
-            "several connections share it: {connections} at a time carried {total} together, steadily, and this one \
-             {:.0} % of that",
-            part * 100.0
-        )
-    }
-}
-
 /// Whether the path limited the connection, for long enough to compare.
 pub fn may_share(verdict: &Verdict) -> bool {
     let limit = verdict.limited_by().limit;

@@ -16,27 +16,10 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// What would change it.
-    pub(super) const REMEDY: &'static str = "remove the loss; where SACK is off at one end, switch it on \
-        (net.ipv4.tcp_sack), and keep net.ipv4.tcp_early_retrans at 3, so that a lost end of a flight is probed for \
-        before the timer runs out";
-
     pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
         let stalls = seen.facts().stalls;
         let part = seen.part(stalls.timeout_wait).min(1.0);
         let timeouts = Timeouts { count: stalls.timeouts.into(), time: stalls.timeout_wait, part };
         (timeouts.count > 0 && part >= LEAST_PART).then_some(timeouts)
-    }
-}
-
-impl std::fmt::Display for Timeouts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Timeouts { count, time, part } = self;
-        let times = if *count == 1 { "once".into() } else { format!("{count} times") };
-        write!(
-            f,
-            "retransmission timeouts: {times} the sender waited for its timer, {time} in all ({:.0} % of the time)",
-            part * 100.0
-        )
     }
 }

@@ -34,12 +34,6 @@ pub enum ScaleSign {
 }
 
 impl WindowScale {
-    /// What would change it.
-    pub(super) const REMEDY: &'static str = "find the device between the ends that changes or does not know the window \
-        scale (a firewall, a load balancer, a NAT that inspects TCP), and let it pass the option as it is; no buffer of \
-        either host changes this. Until then, net.ipv4.tcp_window_scaling=0 at one end makes both agree on windows of \
-        64 KiB";
-
     pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
         seen.verdict?;
         let (passage, receiver) = (seen.facts().passage, seen.receiver_facts());
@@ -64,28 +58,5 @@ impl WindowScale {
             _ => return None,
         };
         Some(WindowScale { taken, meant: largest, sign })
-    }
-}
-
-impl std::fmt::Display for WindowScale {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let WindowScale { taken, meant, sign } = self;
-        match sign {
-            ScaleSign::Rewritten => write!(
-                f,
-                "rewritten window scale: the receiver means windows of {meant}, as its SYN said, and a device between the \
-                 ends makes {taken} of them"
-            ),
-            ScaleSign::StopsAtField => write!(
-                f,
-                "rewritten window scale: the sender stops at {taken}, the number in the window field, where the receiver \
-                 means {meant}: a device between the ends changed the scale"
-            ),
-            ScaleSign::Dropped => write!(
-                f,
-                "window scale not known to a device between the ends: nothing arrived that was sent beyond {taken}, the \
-                 number in the window field, where the receiver means {meant}"
-            ),
-        }
     }
 }

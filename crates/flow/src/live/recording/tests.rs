@@ -27,6 +27,7 @@ fn the_diagnosis_is_that_of_the_host() {
             other: &[],
             asked: None,
             settings: Some(&settings),
+            host: HostFacts::default(),
         };
         let answer = seen.answer().unwrap();
         let [found] = &connections(recorded(&samples), &[], None)[..] else { panic!("one socket") };
@@ -58,9 +59,10 @@ fn a_note_names_the_causes_that_the_host_named() {
         other: &[],
         asked: Some(asked),
         settings: Some(&settings),
+        host: HostFacts::default(),
     };
     let answer = seen.answer().unwrap();
-    assert_eq!(answer.causes[0].name, "receive_buffer_frozen");
+    assert_eq!(answer.causes[0].sub_cause.name(), "receive_buffer_frozen");
     let last = samples.last().unwrap();
     let note = |at, asked| Note {
         at,
@@ -75,7 +77,11 @@ fn a_note_names_the_causes_that_the_host_named() {
     let notes = [others[1].clone(), newer.to_string().parse().unwrap(), others[0].clone()];
     let [found] = &connections(samples.clone(), &notes, None)[..] else { panic!("one socket") };
     let document = serde_json::to_value(found).unwrap();
-    assert_eq!(document["sub_causes"][0]["claim"], answer.causes[0].claim, "{document:#}");
+    assert_eq!(
+        document["sub_causes"][0]["claim"],
+        crate::words::sub_cause(&answer.causes[0].sub_cause),
+        "{document:#}"
+    );
     let path = found.measured_path(found.connection.bulk());
     assert_eq!(path, answer.path);
     let [found] = &connections(samples, &others[1..], None)[..] else { panic!("one socket") };

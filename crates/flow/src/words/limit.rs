@@ -1,0 +1,147 @@
+//! What limited a transfer.
+
+use crate::finding::{Doubt, Finding, FindingEvidence, Headline};
+use crate::limit::{Candidate, Cause, Coverage, Limit};
+use fullpipe_model::units::{Duration, Rate};
+
+/// The answer for a short transfer that nothing held.
+const NOTHING: &str = "nothing";
+/// Bursts that pass so many times as fast as the mean pass at once: how fast is not worth telling.
+const AT_ONCE: f64 = 100.0;
+
+/// What was found, in one sentence: the limit, its share of the time, and what happened meanwhile.
+pub fn claim(finding: &Finding) -> String {
+    let limit = finding.limit.to_string();
+    let named = finding.evidence.flights.map_or(limit.as_str(), |_| NOTHING);
+    format!("{named}: {:.0} % of the time {}", finding.share * 100.0, event(finding))
+}
+
+/// What happened while the limit held: the claim without its name and share.
+pub fn event(finding: &Finding) -> String {
+    let FindingEvidence { allowed, burst, elsewhere, flights, goodput, .. } = finding.evidence;
+    let mut event = match (burst, flights) {
+        (Some(burst), _) => dropped_bursts(burst, goodput),
+        (None, Some(flights)) => nothing_held(flights),
+        (None, None) => what_happened(finding.limit, &finding.evidence),
+    };
+    let bound = finding.evidence.bound(finding.limit).zip(finding.evidence.rtt);
+    if let (Some(rate), Some((bound, rtt))) = (allowed, bound) {
+        event += &format!(" ({bound} at {rtt} allows {rate})");
+    }
+    if let Some(elsewhere) = elsewhere {
+        event += &format!("; the path carried up to {elsewhere} in other intervals");
+    }
+    event
+}
+
+fn dropped_bursts(burst: Rate, carried: Rate) -> String {
+    let is_timed = burst.as_f64() <= AT_ONCE * carried.as_f64();
+    let how = if is_timed { format!("at {burst}") } else { "at once".into() };
+    format!(
+        "the path dropped from bursts, with no queue before it: it carried {carried}, and bursts \
+         passed {how}"
+    )
+}
+
+fn nothing_held(flights: u32) -> String {
+    match flights {
+        0 | 1 => {
+            "it left in one flight, and nothing held it: what it took is the path's round trip"
+                .into()
+        }
+        _ => format!(
+            "it left in {flights} flights, and nothing held it for long: no setting makes it a \
+             tenth faster"
+        ),
+    }
+}
+
+fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
+    let FindingEvidence { goodput, in_flight, retransmissions, rtt, rtt_path, .. } = *evidence;
+    match limit {
+        Limit::ReceiveWindow => "the sender had the receive window full".into(),
+        Limit::ReceiverApplication => {
+            format!("the receive window was closed because the application read only {goodput}")
+        }
+        Limit::SendBuffer => format!(
+            "the sender's buffer was full of data that waited for its acknowledgement (at most \
+             {in_flight} in flight, {goodput})"
+        ),
+        Limit::SenderApplication => "the sending application had nothing to send".into(),
+        Limit::CongestionWindow(Cause::SlowStart) => {
+            "the congestion window was still growing".into()
+        }
+        Limit::CongestionWindow(Cause::Loss) if goodput == Rate::ZERO => format!(
+            "nothing that was sent arrived, and the sender waited to send it again \
+             ({retransmissions} segments were)"
+        ),
+        Limit::CongestionWindow(Cause::Loss) => format!(
+            "the congestion window was small after loss ({retransmissions} segments sent again)"
+        ),
+        Limit::Link => {
+            let queue = rtt.zip(rtt_path).map(|(now, path)| now.saturating_sub(path));
+            match queue.filter(|queue| *queue > Duration::ZERO) {
+                Some(queue) => format!(
+                    "the link was full: it carried {goodput}, with {queue} of queue before it"
+                ),
+                None => format!("the link was full: it carried {goodput}"),
+            }
+        }
+        Limit::Unknown => "the evidence does not say what held the sender".into(),
+    }
+}
+
+/// Why a verdict is no more than a guess, and what would help.
+pub fn doubt(doubt: &Doubt) -> String {
+    let Doubt { right, judged, other, coverage } = *doubt;
+    let help = what_would_help(coverage);
+    let Some(right) = right else { return help.unwrap_or_default().into() };
+    let mut words = format!("a guess: {:.0} % of such verdicts are right", right * 100.0);
+    if let Some(Candidate { limit, share }) = judged {
+        words += &format!("; the trained judge gives {:.0} % to the {limit}", share * 100.0);
+    } else if let Some(other) = other {
+        words += &format!("; it may be the {other}");
+    }
+    if let Some(help) = help {
+        words += &format!("; {help}");
+    }
+    words
+}
+
+/// Which capture would give a better verdict, where one would.
+const fn what_would_help(coverage: Coverage) -> Option<&'static str> {
+    match coverage {
+        Coverage::FromStart => None,
+        Coverage::MiddleAtSender => {
+            Some("a capture that begins before the connection would say more")
+        }
+        Coverage::MiddleElsewhere => {
+            Some("a capture at the sender that begins before the connection would say more")
+        }
+    }
+}
+
+/// `send buffer`, or `probably send buffer or link` where it is a guess; `nothing` where nothing
+/// held a short transfer.
+impl std::fmt::Display for Headline {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.or {
+            _ if self.is_nothing() => f.write_str(NOTHING),
+            _ if !self.is_guess() => write!(f, "{}", self.limit),
+            Some(or) => write!(f, "probably {} or {or}", self.limit),
+            None => write!(f, "perhaps {}", self.limit),
+        }
+    }
+}
+
+impl Headline {
+    /// The answer with the share of the time, for a cell of a table: `send buffer 97 %`. A guess
+    /// has no share, and neither has `nothing`.
+    pub fn with_share(&self) -> String {
+        if self.is_guess() || self.is_nothing() {
+            self.to_string()
+        } else {
+            format!("{self} {:.0} %", self.share * 100.0)
+        }
+    }
+}

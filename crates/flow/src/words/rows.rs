@@ -1,0 +1,100 @@
+//! Findings as JSON: their numbers, and the sentences.
+
+use super::{claim, doubt, machine_limit, remedy, sub_cause};
+use crate::diagnosis::{Explanation, Numbers};
+use crate::finding::{Finding, FindingEvidence, Headline, Remedy};
+use crate::limit::{Candidate, Limit, Reason};
+use crate::path_test::MachineLimit;
+use fullpipe_model::change::Change;
+use fullpipe_model::limit::End;
+use serde::{Serialize, Serializer};
+
+/// The words.
+impl Serialize for Headline {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[derive(Serialize)]
+struct FindingRow<'a> {
+    #[serde(flatten)]
+    limit: Limit,
+    share: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headline: Option<Headline>,
+    either: &'a [Candidate],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<f64>,
+    claim: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    doubt: Option<String>,
+    reasons: &'a [Reason],
+    evidence: &'a FindingEvidence,
+    rivals: &'a [Candidate],
+    remedy: &'static str,
+    changes: &'a [Change],
+}
+
+impl Serialize for Finding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let row = FindingRow {
+            limit: self.limit,
+            share: self.share,
+            headline: self.headline,
+            either: &self.either,
+            confidence: self.confidence,
+            claim: claim(self),
+            doubt: self.doubt.as_ref().map(doubt),
+            reasons: &self.reasons,
+            evidence: &self.evidence,
+            rivals: &self.rivals,
+            remedy: remedy(self.remedy),
+            changes: &self.changes,
+        };
+        row.serialize(serializer)
+    }
+}
+
+#[derive(Serialize)]
+struct ExplanationRow {
+    sub_cause: &'static str,
+    claim: String,
+    remedy: &'static str,
+    #[serde(flatten)]
+    numbers: Numbers,
+}
+
+impl Serialize for Explanation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let row = ExplanationRow {
+            sub_cause: self.sub_cause.name(),
+            claim: sub_cause(&self.sub_cause),
+            remedy: remedy(self.remedy),
+            numbers: self.sub_cause.numbers(),
+        };
+        row.serialize(serializer)
+    }
+}
+
+/// The words of a remedy, and none where there is none.
+pub(crate) fn serialize_remedy<S: Serializer>(
+    given: &Option<Remedy>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(given.map_or("", remedy))
+}
+
+#[derive(Serialize)]
+struct MachineLimitRow {
+    end: End,
+    cpu: f64,
+    claim: String,
+}
+
+impl Serialize for MachineLimit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let MachineLimit { end, cpu, .. } = *self;
+        MachineLimitRow { end, cpu, claim: machine_limit(self) }.serialize(serializer)
+    }
+}
