@@ -1,8 +1,8 @@
 //! What a peer sends over a control connection: frames, requests, answers, and packed samples.
 #![no_main]
 
-use fullpipe_transfer::path_test::{Request, Response, unpack};
-use fullpipe_transfer::peer::{FrameReader, Kind, PrivateKey, PublicKey, Ticket};
+use fullpipe_peer::path_test::{Request, Response, unpack};
+use fullpipe_peer::{FrameReader, Kind, PrivateKey, PublicKey, Ticket};
 use libfuzzer_sys::fuzz_target;
 
 const MOST: usize = 1 << 16;

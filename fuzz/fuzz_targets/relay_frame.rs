@@ -4,7 +4,7 @@
 
 use bytes::BytesMut;
 use fullpipe_model::units::Instant;
-use fullpipe_transfer::relay::{
+use fullpipe_peer::relay::{
     Event, FRAME_MAX, Frame, Read, Role, Session, SessionLimits, decode,
 };
 use libfuzzer_sys::fuzz_target;

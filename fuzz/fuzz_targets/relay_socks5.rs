@@ -1,7 +1,7 @@
 //! What a user of a relay's proxy sends, in two pieces: it is read or refused, and nothing panics.
 #![no_main]
 
-use fullpipe_transfer::relay::{ProxyHandshake, ProxyKind, ProxyStep};
+use fullpipe_peer::relay::{ProxyHandshake, ProxyKind, ProxyStep};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -67,7 +67,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "soak: 21 GB go through the relay",
         run: soak,
-        inputs: &["Cargo.lock", "crates/transfer", "crates/kernel", "crates/cli"],
+        inputs: &["Cargo.lock", "crates/transfer", "crates/peer", "crates/kernel", "crates/cli"],
     },
     always("tests", tests),
 ];

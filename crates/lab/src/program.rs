@@ -19,8 +19,8 @@ use fullpipe_kernel::{Refused, clock};
 use fullpipe_link::{LinkEnds, READY_WITHIN};
 use fullpipe_model::scenario::{Client, Host, Scenario, Server, Transfer};
 use fullpipe_model::units::{Bytes, Duration, column};
-use fullpipe_transfer::peer::AcceptError;
-use fullpipe_transfer::relay::RelayError;
+use fullpipe_peer::AcceptError;
+use fullpipe_peer::relay::RelayError;
 use fullpipe_transfer::{
     Download, DownloadError, DownloadOptions, Event, GetError, Limits, ReadPauses, Request,
     ServerError, ServerOptions, Stop, Timing, UploadServer, Uploaded, download, upload,

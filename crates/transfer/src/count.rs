@@ -105,7 +105,7 @@ pub struct Step {
 
 /// How many connections are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Most {
+pub struct Most {
     /// Usually.
     pub any: usize,
     /// While a window holds each.
@@ -140,7 +140,7 @@ impl Spans {
 
 /// Chooses the number of connections.
 #[derive(Debug, Clone)]
-pub(crate) struct Controller {
+pub struct Controller {
     most: Most,
     target: usize,
     /// The best number so far, and its rate.
@@ -175,7 +175,7 @@ pub(crate) struct Controller {
 
 impl Controller {
     /// At most `most` connections (at least one), on a path with this round-trip time.
-    pub(crate) fn new(most: Most, rtt: Duration, now: Instant) -> Controller {
+    pub fn new(most: Most, rtt: Duration, now: Instant) -> Controller {
         let rounds = [QUICK_SETTLE_ROUNDS, QUICK_ROUNDS];
         let quick = Spans::new(QUICK_SETTLE, QUICK, rtt, rounds);
         let carriers = Controller::carriers(1, most, rtt, now);
@@ -183,7 +183,7 @@ impl Controller {
     }
 
     /// The same for a relay's carriers, from `first` on: every number is measured to the end.
-    pub(crate) fn carriers(first: usize, most: Most, rtt: Duration, now: Instant) -> Controller {
+    pub fn carriers(first: usize, most: Most, rtt: Duration, now: Instant) -> Controller {
         let most = most.checked();
         let full = Spans::new(SETTLE, MEASURE, rtt, [ROUNDS; 2]);
         Controller {
@@ -210,27 +210,27 @@ impl Controller {
     }
 
     /// How many connections there should be now.
-    pub(crate) fn target(&self) -> usize {
+    pub fn target(&self) -> usize {
         self.target
     }
 
     /// The numbers that were tried, in order.
-    pub(crate) fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
     /// Whether the number will not change any more.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.holds
     }
 
     /// The transfer pauses: what is being measured says nothing, and begins anew.
-    pub(crate) fn interrupt(&mut self, now: Instant) {
+    pub fn interrupt(&mut self, now: Instant) {
         (self.changed, self.reached, self.from) = (now, None, None);
     }
 
     /// The server refused a connection while `running` others were there.
-    pub(crate) fn refused(&mut self, now: Instant, running: usize) {
+    pub fn refused(&mut self, now: Instant, running: usize) {
         let running = running.max(1);
         self.note(now, self.target, None, Reason::Refused);
         self.most = Most { any: running, windows: running };
@@ -240,13 +240,7 @@ impl Controller {
 
     /// `arrived` bytes in all at `now`, while `running` connections fetch; `limit` is what the
     /// diagnosis says of them, where there is one.
-    pub(crate) fn push(
-        &mut self,
-        now: Instant,
-        arrived: Bytes,
-        running: usize,
-        limit: Option<Limit>,
-    ) {
+    pub fn push(&mut self, now: Instant, arrived: Bytes, running: usize, limit: Option<Limit>) {
         if self.holds || self.recovers(now) {
             return;
         }

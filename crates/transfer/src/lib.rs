@@ -1,5 +1,4 @@
-//! Bytes over sockets: an HTTP/1.1 server, a download that measures, a downloader, and tests of
-//! the path between two hosts ([`peer`], [`path_test`]).
+//! Bytes over sockets: an HTTP/1.1 server, a download that measures, and a downloader.
 //!
 //! [`get()`] fetches files for a user: with TLS, HTTP/2, proxies, resumption, a limit on the rate,
 //! and as many connections as pay. The rest of this page is about the first two, which measure.
@@ -41,15 +40,11 @@
 mod causes;
 mod clock;
 pub mod content;
-mod count;
+pub mod count;
 mod download;
 mod get;
-mod log_bound;
 pub mod pace;
 mod pacing;
-pub mod path_test;
-pub mod peer;
-pub mod relay;
 mod server;
 mod stop;
 mod upload;

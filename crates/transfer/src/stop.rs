@@ -28,7 +28,7 @@ impl Stop {
     }
 
     /// Returns once [`Stop::stop`] was called.
-    pub(crate) async fn stopped(&self) {
+    pub async fn stopped(&self) {
         // An error would mean that the sender is gone, but `self` holds it.
         let _ = self.0.subscribe().wait_for(|stopped| *stopped).await;
     }

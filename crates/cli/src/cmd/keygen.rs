@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Kind};
 use crate::terminal::{print, print_json};
 use clap::Args;
-use fullpipe_transfer::peer::PrivateKey;
+use fullpipe_peer::PrivateKey;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -8,10 +8,10 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use clap::{Args, Subcommand};
 use fullpipe_model::units::{Bytes, Duration};
-use fullpipe_transfer::peer::{Keys, PeerError, PublicKey, Transport};
-use fullpipe_transfer::relay::{
+use fullpipe_peer::relay::{
     CarrierSockets, Carriers, Entry, ProxyKind, Relay as NearEnd, RelayError, RelayOptions,
 };
+use fullpipe_peer::{Keys, PeerError, PublicKey, Transport};
 use monitor::MonitorOptions;
 use std::net::SocketAddr;
 use std::path::PathBuf;

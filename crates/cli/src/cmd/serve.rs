@@ -11,9 +11,9 @@ use admission::{Destinations, KeyFiles, Reload};
 use clap::Args;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration};
-use fullpipe_transfer::path_test::{Responder, ResponderLimits};
-use fullpipe_transfer::peer::{AcceptError, DEFAULT_PORT, Daemon, Limits};
-use fullpipe_transfer::relay::{FarEnd, FarEndOptions};
+use fullpipe_peer::path_test::{Responder, ResponderLimits};
+use fullpipe_peer::relay::{FarEnd, FarEndOptions};
+use fullpipe_peer::{AcceptError, DEFAULT_PORT, Daemon, Limits};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Be the far end of `fullpipe test` and `fullpipe relay`: one daemon, one port.

@@ -11,9 +11,9 @@ use fullpipe_flow::path_test::{Measured, Rfc6349};
 use fullpipe_flow::schema::Version;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
+use fullpipe_peer::path_test::{Amount, Direction, PathMtu, Sampler, Spec, TestError, Tester};
+use fullpipe_peer::{Client, Keys, PeerError, PublicKey};
 use fullpipe_report::path_test::{TestedHosts, TestedRun, render};
-use fullpipe_transfer::path_test::{Amount, Direction, PathMtu, Sampler, Spec, TestError, Tester};
-use fullpipe_transfer::peer::{Client, Keys, PeerError, PublicKey};
 use intervals::{Interval, Intervals};
 use runs::{Tested, tested};
 use serde::Serialize;
@@ -192,7 +192,7 @@ impl Test {
         spec: &Spec,
         mut intervals: Intervals,
         interrupt: &Interrupt,
-    ) -> Result<(fullpipe_transfer::path_test::Outcome, Vec<Interval>), Failure> {
+    ) -> Result<(fullpipe_peer::path_test::Outcome, Vec<Interval>), Failure> {
         let mut broken = None;
         let outcome = tester.run(spec, &mut |progress| {
             if let Err(error) = intervals.note(progress) {

@@ -10,12 +10,10 @@ use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::pacing::pace;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::Duration;
-use fullpipe_transfer::peer::{
-    Channel, Daemon, Keys, Limits, PrivateKey, Service, Session, Transport,
-};
-use fullpipe_transfer::relay::{
+use fullpipe_peer::relay::{
     CarrierSockets, Carriers, Entry, FarEnd, FarEndOptions, Relay, RelayOptions,
 };
+use fullpipe_peer::{Channel, Daemon, Keys, Limits, PrivateKey, Service, Session, Transport};
 use fullpipe_transfer::{DownloadOptions, Request, Stop};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicU64;

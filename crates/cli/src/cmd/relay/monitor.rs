@@ -9,7 +9,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use fullpipe_kernel::journal;
 use fullpipe_kernel::names::{NamedSocket, Sockets};
-use fullpipe_transfer::relay::{Observer, RelayStatus, SessionStatus};
+use fullpipe_peer::relay::{Observer, RelayStatus, SessionStatus};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;

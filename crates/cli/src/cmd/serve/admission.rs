@@ -6,9 +6,9 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{OwnTerminal, remark};
 use clap::Args;
 use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_peer::relay::{AllowList, FarEnd};
+use fullpipe_peer::{Keyring, PrivateKey, PublicKey};
 use fullpipe_transfer::Stop;
-use fullpipe_transfer::peer::{Keyring, PrivateKey, PublicKey};
-use fullpipe_transfer::relay::{AllowList, FarEnd};
 use std::path::{Path, PathBuf};
 
 /// The files with keys.

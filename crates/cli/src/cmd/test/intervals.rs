@@ -2,7 +2,7 @@
 
 use crate::terminal::{layout, print};
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
-use fullpipe_transfer::path_test::{Direction, Progress, Spec};
+use fullpipe_peer::path_test::{Direction, Progress, Spec};
 use serde::Serialize;
 
 /// What passed in an interval.
@@ -135,7 +135,7 @@ fn with_as_much_as_fits(mut line: String, rest: &[String], width: Option<u16>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_transfer::path_test::Amount;
+    use fullpipe_peer::path_test::Amount;
 
     #[test]
     fn a_line_has_what_fits_and_all_of_it_where_there_is_no_terminal() {

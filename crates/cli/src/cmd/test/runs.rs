@@ -5,7 +5,7 @@ use fullpipe_flow::path_test::{Connection, Measured, Rfc6349, Run};
 use fullpipe_model::limit::End;
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Bytes, Duration, Rate};
-use fullpipe_transfer::path_test::{Direction, Outcome, PathMtu, Spec};
+use fullpipe_peer::path_test::{Direction, Outcome, PathMtu, Spec};
 
 /// A run of one direction.
 pub struct Tested {
