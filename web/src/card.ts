@@ -1,10 +1,10 @@
 /** The card at the top: what limited the connection, how sure that is, and what to change. */
-import type { ConnectionData, Direction, Finding } from "./data.ts";
+import type { ConnectionData, Direction, Finding, Source } from "./data.ts";
 import { copyButton, h, prose } from "./dom.ts";
 import { accountBar, waitedFor, waitSentence } from "./account.ts";
 import { type LimitName, limitName } from "./limits.ts";
 import type { Palette } from "./theme.ts";
-import { percent } from "./units.ts";
+import { count, percent } from "./units.ts";
 import {
   changes,
   either,
@@ -22,6 +22,8 @@ import type { Words } from "./words/words.ts";
 export interface CardOptions {
   readonly connection: ConnectionData;
   readonly direction: Direction;
+  /** Where it was read from. */
+  readonly source?: Source | undefined;
   /** Above the sentence: which connection this is. */
   readonly which: string;
   readonly words: Words;
@@ -67,7 +69,7 @@ export function card(options: CardOptions): HTMLElement {
     ),
     behind(words, causes),
     others.length ? rest(options, others) : null,
-    facts.warnings.length ? warnings(words, facts.warnings) : null,
+    warnings(words, facts.warnings, options.source),
   );
   element.style.setProperty(
     "--accent",
@@ -166,7 +168,7 @@ function advice(words: Words, finding: Finding, plan: readonly unknown[] | undef
     "div",
     { class: "advice" },
     h("h2", {}, words.ui.whatToDo),
-    h("p", {}, prose(words.remedy(limitName(finding), finding))),
+    h("p", {}, prose(words.remedy(finding))),
     ends.map((end) => {
       const lines = shellLines(all.filter((one) => one.end === end));
       return h(
@@ -212,14 +214,23 @@ function rest(options: CardOptions, others: Finding[]): HTMLElement {
         { class: "cause" },
         h("p", {}, mark, h("b", {}, words.verdict(name, percent(finding.share), finding.evidence))),
         h("p", {}, words.because(name, finding).join(words.code === "en" ? " " : "")),
-        h("p", { class: "quiet" }, prose(words.remedy(name, finding))),
+        h("p", { class: "quiet" }, prose(words.remedy(finding))),
         h("p", { class: "actions" }, showButton(options, name, false)),
       );
     }),
   );
 }
 
-function warnings(words: Words, names: string[]): HTMLElement {
+/** What puts the answer into doubt: of the connection, and of the capture that it is from. */
+function warnings(words: Words, names: string[], source?: Source): HTMLElement | null {
+  const { dropped = 0, backwards = 0, unsorted = 0 } = source ?? {};
+  const told = names.map((name) => words.warning(name));
+  if (dropped > 0) told.push(words.say.dropped(count(dropped)));
+  if (backwards > 0) {
+    const order = unsorted === 0 ? "sorted" : unsorted === backwards ? "as_taken" : "partly";
+    told.push(words.say.backwards(count(backwards), order, count(unsorted)));
+  }
+  if (told.length === 0) return null;
   return h(
     "div",
     { class: "warnings", role: "note" },
@@ -227,7 +238,7 @@ function warnings(words: Words, names: string[]): HTMLElement {
     h(
       "ul",
       {},
-      names.map((name) => h("li", {}, words.warning(name))),
+      told.map((one) => h("li", {}, one)),
     ),
   );
 }

@@ -37,6 +37,12 @@ export interface Source {
   bytes?: number;
   /** What could not be read, in words. */
   problem?: string;
+  /** Packets that were dropped while it was captured, by its own counters. */
+  dropped?: number;
+  /** Packets whose times go back. */
+  backwards?: number;
+  /** Those of them that could not be put into order. */
+  unsorted?: number;
 }
 
 /** A connection. */
@@ -126,8 +132,14 @@ export interface Candidate {
   share: number;
 }
 
+/** What would change something: a sentence, and its name, which does not change. */
+export interface Remedied {
+  remedy?: string | null;
+  remedy_name?: string;
+}
+
 /** What held a direction's data, in a sentence, with its numbers and what would change it. */
-export interface Finding extends Candidate {
+export interface Finding extends Candidate, Remedied {
   direction: Direction;
   confidence?: number | null;
   /** The two limits of an answer that is no more than a guess, the likelier first. */
@@ -135,14 +147,13 @@ export interface Finding extends Candidate {
   doubt?: string | null;
   claim: string;
   evidence: Record<string, number>;
-  remedy?: string | null;
   changes?: unknown[];
   rivals?: Candidate[];
   [more: string]: unknown;
 }
 
 /** What lies behind a limit. */
-export interface SubCause {
+export interface SubCause extends Remedied {
   direction: Direction;
   sub_cause: string;
   claim: string;

@@ -126,6 +126,7 @@ class Page {
         ? card({
             connection,
             direction: this.direction(connection),
+            source: data.sources[connection.source],
             which: this.which(connection),
             words,
             palette,

@@ -30,6 +30,17 @@ function nothing(): DirectionFacts {
   };
 }
 
+/** The names of these. */
+const REMEDY_NAMES: Record<string, string> = {
+  receive_window: "grow_receive_buffer",
+  receiver_application: "read_faster",
+  send_buffer: "grow_send_buffer",
+  sender_application: "write_faster",
+  slow_start: "keep_connections",
+  loss: "remove_loss_or_try_bbr",
+  link: "none_at_the_hosts",
+  unknown: "capture_the_start",
+};
 const REMEDIES: Record<string, string> = {
   receive_window:
     "let the receiver's buffer grow: raise the third value of net.ipv4.tcp_rmem on the receiver, and remove or raise SO_RCVBUF in its application",
@@ -115,6 +126,7 @@ function finding(
       ...(name === "receive_window" ? { elsewhere_bps: Math.round(plan.rate_bps * 0.94) } : {}),
     },
     remedy: REMEDIES[name],
+    remedy_name: REMEDY_NAMES[name],
     changes,
     rivals: confidence < 0.5 ? [{ limit: "send_buffer", share: 0.6 }] : [],
   };
@@ -162,6 +174,7 @@ export function connection(
                 "retransmission timeouts: 2 times the sender waited for its timer, 610 ms in all (7 % of the time)",
               remedy:
                 "remove the loss; where SACK is off at one end, switch it on (net.ipv4.tcp_sack)",
+              remedy_name: "notice_loss_sooner",
               count: 2,
               time_us: 610_000,
             },

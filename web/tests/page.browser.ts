@@ -44,6 +44,16 @@ test("leads with the verdict and asks nothing of a network", async ({ page }) =>
   expect(isClean).toThrow(/Content Security Policy/);
 });
 
+test("tells beside the verdict what its capture dropped and how its times run", async ({ page }) => {
+  const data = capture();
+  data.connections[0].facts.warnings = [];
+  Object.assign(data.sources[0], { dropped: 1234, backwards: 7, unsorted: 7 });
+  const isClean = await open(page, data, "dropped");
+  const notes = page.locator(".card.verdict .warnings li");
+  await expect(notes).toHaveText([/^1.?234 packets were dropped/, /as they came\.$/]);
+  isClean();
+});
+
 test("zooms by dragging, in all graphs at once, and comes back", async ({ page }) => {
   const isClean = await open(page, capture(), "zoom");
   await drag(page, "throughput", 0.25, 0.5);

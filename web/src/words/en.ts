@@ -232,8 +232,8 @@ export const en: Words = {
     return `A guess: ${right}.`;
   },
   doubt: ({ doubt }) => (doubt ? `${doubt[0].toUpperCase()}${doubt.slice(1)}.` : undefined),
-  remedy: (_, { remedy }) => sentence(remedy ?? ""),
-  subCause: ({ claim, remedy }) => ({ claim: sentence(claim), remedy: sentence(remedy) }),
+  remedy: ({ remedy }) => sentence(remedy ?? ""),
+  subCause: ({ claim, remedy }) => ({ claim: sentence(claim), remedy: sentence(remedy ?? "") }),
   warning: (name) => WARNINGS[name] ?? name,
   graph: {
     sequence: {
@@ -435,6 +435,16 @@ export const en: Words = {
     worst: (all) => `The worst of ${all} connections`,
     spans: (n) => (n === 1 ? "1 span" : `${n} spans`),
     problem: (source, what) => `${source}: ${what}`,
+    dropped: (packets) =>
+      `${packets} packets were dropped while this was captured, by its own counters: some of what looks lost may have been missed. Raise the sniffer's buffer (dumpcap -B, tcpdump -B) or cut packets (-s 128).`,
+    backwards: (packets, order, unsorted) =>
+      `The times of ${packets} packets go back, as they do where several interfaces or clocks write one file: ${
+        {
+          sorted: "they were sorted by time.",
+          partly: `they were sorted by time, but for ${unsorted}, which came too late for it.`,
+          as_taken: "they were taken as they came.",
+        }[order]
+      }`,
     on: (end) => (end === "sender" ? "On the sender" : "On the receiver"),
     faster: (times) => `${times} times as fast as before.`,
     slower: (times) => `Not faster than before (${times} times).`,

@@ -1,5 +1,5 @@
 /** What a language must have. Names in code style are the schema's; they are never translated. */
-import type { Direction, Finding, SubCause } from "../data.ts";
+import type { Direction, Finding, Remedied, SubCause } from "../data.ts";
 import type { LimitName } from "../limits.ts";
 
 /** A line or a mark of a graph: its name, and what it means in a sentence. */
@@ -61,7 +61,7 @@ export interface Words {
   /** How sure it is. */
   confidence(confidence: number): string;
   doubt(finding: Finding, rival: string | undefined): string | undefined;
-  remedy(limit: LimitName, finding: Finding): string;
+  remedy(of: Remedied): string;
   subCause(cause: SubCause): { claim: string; remedy: string };
   warning(name: string): string;
   readonly graph: Record<GraphName, { title: string; question: string }>;
@@ -88,6 +88,8 @@ export interface Words {
     worst(all: string): string;
     spans(count: number): string;
     problem(source: string, what: string): string;
+    dropped(packets: string): string;
+    backwards(packets: string, order: "sorted" | "partly" | "as_taken", unsorted: string): string;
     on(end: "sender" | "receiver"): string;
     faster(times: string): string;
     slower(times: string): string;

@@ -1,5 +1,5 @@
 /** Simplified Chinese. Findings are composed anew from limit, cause, share and evidence. */
-import type { Finding, SubCause } from "../data.ts";
+import type { Finding, Remedied, SubCause } from "../data.ts";
 import type { LimitName } from "../limits.ts";
 import { bothRates, bytes, count, percent, rate, time } from "../units.ts";
 import type { Words } from "./words.ts";
@@ -263,6 +263,16 @@ export const zh: Words = {
     worst: (all) => `${all} 个连接中最差的一个`,
     spans: (n) => `${n} 段`,
     problem: (source, what) => `${source}：${what}`,
+    dropped: (packets) =>
+      `抓包时丢弃了 ${packets} 个数据包（据抓包文件自带的计数）：看似丢失的数据可能只是没有抓到。请增大抓包缓冲区（dumpcap -B、tcpdump -B），或缩短每个数据包的长度（-s 128）。`,
+    backwards: (packets, order, unsorted) =>
+      `有 ${packets} 个数据包的时间倒退，多个网卡或多个时钟写入同一文件时会这样：${
+        {
+          sorted: "已按时间排序。",
+          partly: `已按时间排序，其中 ${unsorted} 个来得太晚，未能排序。`,
+          as_taken: "已按文件中的顺序读取。",
+        }[order]
+      }`,
     on: (end) => (end === "sender" ? "在发送方执行" : "在接收方执行"),
     faster: (times) => `速度是之前的 ${times} 倍。`,
     slower: (times) => `没有比之前更快（${times} 倍）。`,
@@ -312,141 +322,98 @@ function because(limit: LimitName, { evidence: e }: Finding): string[] {
   return out;
 }
 
-/** Remedies that fit what is known of the hosts, by words of the English one. */
-/** What is said in place of a setting where the evidence does not bear one. */
-const WITHHELD = [
-  "no setting is advised on this evidence",
-  "现有证据不足以建议任何设置：请在两端从连接建立之前开始抓包（至少 10 秒），同时采样套接字（`fullpipe why --record`）。",
-] as const;
-
-const FITTED: readonly (readonly [english: string, chinese: string])[] = [
-  WITHHELD,
-  [
-    "switch window scaling on",
-    "开启窗口缩放：某一端的 SYN 没有提供该选项，缓冲区再大窗口也不会变大（net.ipv4.tcp_window_scaling = 1，或检查去除该选项的中间设备）。",
-  ],
-  [
-    "tcp_window_scaling",
+/** What would change it, by its name. */
+const REMEDIES: Record<string, string> = {
+  grow_receive_buffer:
+    "让接收缓冲区增长：调大接收方 net.ipv4.tcp_rmem 的第三个值，并去掉或调大应用中的 SO_RCVBUF。",
+  scale_or_grow_receive_buffer:
     "检查两端是否启用了窗口缩放（net.ipv4.tcp_window_scaling）：未启用时窗口不会超过 65535 字节，而此处正停留在这一大小。若已启用，请调大接收方 net.ipv4.tcp_rmem 的第三个值，并去掉或调大应用中的 SO_RCVBUF。",
-  ],
-  [
-    "its size never changed",
+  scale_window:
+    "开启窗口缩放：某一端的 SYN 没有提供该选项，缓冲区再大窗口也不会变大（net.ipv4.tcp_window_scaling = 1，或检查去除该选项的中间设备）。",
+  read_faster: "让接收方读得更快：更多 CPU、更快的磁盘或更大的单次读取；更大的缓冲区只会被填满。",
+  grow_send_buffer:
+    "让发送缓冲区增长：调大发送方 net.ipv4.tcp_wmem 的第三个值，并去掉或调大应用中的 SO_SNDBUF。",
+  free_send_buffer:
     "让发送缓冲区增长：它的大小从未变化，说明由应用设定；请去掉应用中的 SO_SNDBUF，或配合 net.core.wmem_max 调大（net.ipv4.tcp_wmem 对它无效）。",
-  ],
-  [
-    "send evenly, not in bursts",
-    "请均匀发送而非突发：试用 bbr 或限速发送（tc fq 的 maxrate、SO_MAX_PACING_RATE）。不排队就丢包的路径是限速器（policer）或队列极短，实际可承载的可能更多；其速率与突发量请询问运营方。",
-  ],
-  [
-    "nothing at TCP",
-    "TCP 无需改动：减少之前的往返（保持连接、TLS 1.3、减少请求），或使用更近的服务器。",
-  ],
-  ["runs bbr already", "消除丢包；发送方已在使用 bbr，它不会把每次丢包都当作拥塞。"],
-  [
-    "the one in use slows down",
+  write_faster: "让发送端应用更快地产生数据，或每次写入更多。",
+  keep_connections: "在多次传输之间保持连接，或调大路由的 initcwnd；传输越长，受影响越小。",
+  remove_loss_beside_bbr: "消除丢包；发送方已在使用 bbr，它不会把每次丢包都当作拥塞。",
+  remove_loss_or_use_bbr:
     "消除丢包，或改用不把每次丢包都当作拥塞的拥塞控制（bbr）；当前所用的会像 cubic 和 reno 那样在丢包后减速。",
-  ],
-  [
-    "hardly falls after it",
+  remove_loss_and_look_for_bbr:
     "消除丢包；丢包后在途数据几乎没有下降，发送方可能已在使用 bbr：更换拥塞控制之前，请先用 `ss -ti` 查看。",
-  ],
-];
+  remove_loss_or_try_bbr:
+    "消除丢包；或者，若发送方的 `ss -ti` 显示尚未使用 bbr，改用不把每次丢包都当作拥塞的拥塞控制（bbr）。",
+  none_at_the_hosts: "主机上无需改动：这就是路径的承载能力。",
+  send_evenly:
+    "请均匀发送而非突发：试用 bbr 或限速发送（tc fq 的 maxrate、SO_MAX_PACING_RATE）。不排队就丢包的路径是限速器（policer）或队列极短，实际可承载的可能更多；其速率与突发量请询问运营方。",
+  fewer_round_trips:
+    "TCP 无需改动：减少之前的往返（保持连接、TLS 1.3、减少请求），或使用更近的服务器。",
+  capture_the_start: "请在发送方从连接建立时开始抓包，并采样其套接字。",
+  capture_both_ends:
+    "现有证据不足以建议任何设置：请在两端从连接建立之前开始抓包（至少 10 秒），同时采样套接字（`fullpipe why --record`）。",
+  watch_longer:
+    "现有证据不足以建议任何设置：请在两端观察更长时间（`fullpipe why --for 30s`），或在发送方从连接建立之前开始抓包。",
+  let_mtu_be_known:
+    "放行告知可用大小的 ICMP（“需要分片”，IPv6 为“包过大”）；或把主机接口的 MTU 降到隧道的 MTU，或在隧道入口钳制 MSS（nft：tcp option maxseg size set rt mtu）；发送方的 net.ipv4.tcp_mtu_probing=1 可自行探测。",
+  let_scale_pass:
+    "找出两端之间改写或不认识窗口缩放选项的设备（防火墙、负载均衡、检查 TCP 的 NAT），让该选项原样通过；调整任何一端的缓冲区都无效。在此之前，可在一端设置 net.ipv4.tcp_window_scaling=0，使两端都使用 64 KiB 的窗口。",
+  lift_policer:
+    "请向限速方（运营商、云厂商、QoS 规则）申请更高速率或改用整形；bbr 或低于该速率的均匀发送（SO_MAX_PACING_RATE、tc-fq maxrate）可避免丢包，令牌桶小于一次突发时还能传得更快。",
+  share_less:
+    "减少同时的连接数，或在最窄处使用公平队列（tc-fq_codel、tc-cake），可改变各自所得；总量不会增加。",
+  notice_loss_sooner:
+    "消除丢包；若某一端关闭了 SACK，请开启（net.ipv4.tcp_sack），并保持 net.ipv4.tcp_early_retrans 为 3，以便在定时器到期前探测尾部丢包。",
+  keep_window_over_pauses:
+    "在发送方设置 net.ipv4.tcp_slow_start_after_idle=0，使连接在停顿后保持窗口。",
+  write_whole_messages:
+    "一次写入完整消息（writev、MSG_MORE、TCP_CORK 或带缓冲的流），或在发送方套接字上设置 TCP_NODELAY；接收方的 TCP_QUICKACK 只能暂时有效。",
+  grow_application_window:
+    "在接收端应用中调大两端应用所用协议的窗口（HTTP/2：SETTINGS_INITIAL_WINDOW_SIZE 及连接级窗口；SSH：通道窗口更大的实现；SMB：更多 credits），或一次请求更多；多个连接各有自己的窗口；内核缓冲区对此无效。",
+  make_room_for_acks:
+    "为返回的 ACK 留出空间：减少与此下载同时进行的上传，在那里使用公平或精简 ACK 的队列（tc-fq_codel、带 ack-filter 的 tc-cake），或增加该方向的带宽；数据方向本身没有排队。",
+  let_syn_pass:
+    "检查服务器是否在运行、地址是否正确、防火墙是否丢弃了 SYN；并在服务器端抓包，看它是否到达。",
+  let_syn_ack_pass:
+    "找出是什么丢弃了返回的应答：防火墙，或与去程不同的路由；并在客户端抓包，看它是否到达。",
+};
 
-function remedy(limit: LimitName, { remedy: english }: Finding): string {
-  const fitted = FITTED.find(([words]) => english?.includes(words));
-  if (fitted) return fitted[1];
-  switch (limit) {
-    case "receive_window":
-      return "让接收缓冲区增长：调大接收方 net.ipv4.tcp_rmem 的第三个值，并去掉或调大应用中的 SO_RCVBUF。";
-    case "receiver_application":
-      return "让接收方读得更快：更多 CPU、更快的磁盘或更大的单次读取；更大的缓冲区只会被填满。";
-    case "send_buffer":
-      return "让发送缓冲区增长：调大发送方 net.ipv4.tcp_wmem 的第三个值，并去掉或调大应用中的 SO_SNDBUF。";
-    case "sender_application":
-      return "让发送端应用更快地产生数据，或每次写入更多。";
-    case "slow_start":
-      return "在多次传输之间保持连接，或调大路由的 initcwnd；传输越长，受影响越小。";
-    case "loss":
-      return "消除丢包；或者，若发送方的 `ss -ti` 显示尚未使用 bbr，改用不把每次丢包都当作拥塞的拥塞控制（bbr）。";
-    case "link":
-      return "主机上无需改动：这就是路径的承载能力。";
-    case "unknown":
-      return "请在发送方从连接建立时开始抓包，并采样其套接字。";
-  }
+function remedy({ remedy_name: name, remedy: english }: Remedied): string {
+  return REMEDIES[name ?? ""] ?? english ?? "";
 }
 
 function subCause(of: SubCause): { claim: string; remedy: string } {
-  const said = claimAndRemedy(of);
-  return of.remedy.includes(WITHHELD[0]) ? { ...said, remedy: WITHHELD[1] } : said;
+  return { claim: claim(of), remedy: remedy(of) };
 }
 
-function claimAndRemedy(of: SubCause): { claim: string; remedy: string } {
+function claim(of: SubCause): string {
   const times = count(Number(of.count ?? 0));
   const took = time(Number(of.time_us ?? 0));
   const at = rate(Number(of.rate_bps ?? 0));
   const amount = bytes(Number(of.amount_bytes ?? 0));
   switch (of.sub_cause) {
     case "no_answer":
-      return {
-        claim: `没有应答：SYN 重复了 ${times} 次，历时 ${took}，没有任何回应。`,
-        remedy:
-          "检查服务器是否在运行、地址是否正确、防火墙是否丢弃了 SYN；并在另一端抓包，看它是否到达。",
-      };
+      return `没有应答：SYN 重复了 ${times} 次，历时 ${took}，没有任何回应。`;
     case "path_mtu":
-      return {
-        claim: `路径 MTU 黑洞：不超过 ${amount} 的报文段能到达，更大的 ${times} 个报文段从未到达。`,
-        remedy:
-          "放行告知可用大小的 ICMP（“需要分片”，IPv6 为“包过大”）；或把主机接口的 MTU 降到隧道的 MTU，或在隧道入口钳制 MSS（nft：tcp option maxseg size set rt mtu）；发送方的 net.ipv4.tcp_mtu_probing=1 可自行探测。",
-      };
+      return `路径 MTU 黑洞：不超过 ${amount} 的报文段能到达，更大的 ${times} 个报文段从未到达。`;
     case "window_scale":
-      return {
-        claim: `窗口缩放因子被中间设备破坏：接收方的窗口被当作 ${amount}，而实际要大得多。`,
-        remedy:
-          "找出两端之间改写或不认识窗口缩放选项的设备（防火墙、负载均衡、检查 TCP 的 NAT），让该选项原样通过；调整任何一端的缓冲区都无效。在此之前，可在一端设置 net.ipv4.tcp_window_scaling=0，使两端都使用 64 KiB 的窗口。",
-      };
+      return `窗口缩放因子被中间设备破坏：接收方的窗口被当作 ${amount}，而实际要大得多。`;
     case "policer":
-      return {
-        claim: `限速器：路径不排队就丢包；此前通过的突发至少为 ${amount}，此后传输 ${at}。`,
-        remedy:
-          "请向限速方（运营商、云厂商、QoS 规则）申请更高速率或改用整形；bbr 或低于该速率的均匀发送（SO_MAX_PACING_RATE、tc-fq maxrate）可避免丢包，令牌桶小于一次突发时还能传得更快。",
-      };
+      return `限速器：路径不排队就丢包；此前通过的突发至少为 ${amount}，此后传输 ${at}。`;
     case "sharing":
-      return {
-        claim: `多个连接共享路径：同时 ${times} 个连接共传输 ${at}。`,
-        remedy:
-          "减少同时的连接数，或在最窄处使用公平队列（tc-fq_codel、tc-cake），可改变各自所得；总量不会增加。",
-      };
+      return `多个连接共享路径：同时 ${times} 个连接共传输 ${at}。`;
     case "timeouts":
-      return {
-        claim: `重传超时：发送方 ${times} 次等待定时器，共 ${took}。`,
-        remedy:
-          "消除丢包；若某一端关闭了 SACK，请开启（net.ipv4.tcp_sack），并保持 net.ipv4.tcp_early_retrans 为 3，以便在定时器到期前探测尾部丢包。",
-      };
+      return `重传超时：发送方 ${times} 次等待定时器，共 ${took}。`;
     case "idle_restart":
-      return {
-        claim: `空闲后重启：${times} 次停顿之后拥塞窗口重新增长（停顿前在途 ${amount}），共 ${took}。`,
-        remedy: "在发送方设置 net.ipv4.tcp_slow_start_after_idle=0，使连接在停顿后保持窗口。",
-      };
+      return `空闲后重启：${times} 次停顿之后拥塞窗口重新增长（停顿前在途 ${amount}），共 ${took}。`;
     case "delayed_ack":
-      return {
-        claim: `延迟 ACK 与 Nagle 算法：${times} 次小写入等待被推迟的 ACK，共 ${took}。`,
-        remedy:
-          "一次写入完整消息（writev、MSG_MORE、TCP_CORK 或带缓冲的流），或在发送方套接字上设置 TCP_NODELAY；接收方的 TCP_QUICKACK 只能暂时有效。",
-      };
+      return `延迟 ACK 与 Nagle 算法：${times} 次小写入等待被推迟的 ACK，共 ${took}。`;
     case "application_window":
-      return {
-        claim: `应用层窗口：发送方 ${times} 次在途数据最多 ${amount} 就停下，直到对端应用应答，共 ${took}。`,
-        remedy:
-          "在接收端应用中调大两端应用所用协议的窗口（HTTP/2：SETTINGS_INITIAL_WINDOW_SIZE 及连接级窗口；SSH：通道窗口更大的实现；SMB：更多 credits），或一次请求更多；多个连接各有自己的窗口；内核缓冲区对此无效。",
-      };
+      return `应用层窗口：发送方 ${times} 次在途数据最多 ${amount} 就停下，直到对端应用应答，共 ${took}。`;
     case "ack_path":
-      return {
-        claim: `确认的返回路径：从时间戳看，ACK 在返回途中等待了 ${took}。`,
-        remedy:
-          "为返回的 ACK 留出空间：减少与此下载同时进行的上传，在那里使用公平或精简 ACK 的队列（tc-fq_codel、带 ack-filter 的 tc-cake），或增加该方向的带宽；数据方向本身没有排队。",
-      };
+      return `确认的返回路径：从时间戳看，ACK 在返回途中等待了 ${took}。`;
     default:
-      return { claim: of.claim, remedy: of.remedy };
+      return of.claim;
   }
 }
 

@@ -14,9 +14,11 @@ use fullpipe_model::limit::End;
 use fullpipe_model::tune::{HostSettings, Path, plan};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 use std::ops::RangeInclusive;
+use strum::{EnumIter, IntoStaticStr};
 
 /// What would change what was found. A catalogue of a language ([`crate::words`]) says it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, EnumIter)]
+#[strum(serialize_all = "snake_case")]
 pub enum Remedy {
     /// Let the receiver's buffer grow.
     GrowReceiveBuffer,
@@ -35,6 +37,7 @@ pub enum Remedy {
     /// Keep connections, whose windows have grown.
     KeepConnections,
     /// Remove the loss, or use another congestion control.
+    #[strum(transparent)]
     RemoveLoss(OnLoss),
     /// There is none: the path carries no more.
     NoneAtTheHosts,
@@ -49,17 +52,22 @@ pub enum Remedy {
     /// Watch for longer, before anything is set.
     WatchLonger,
     /// Of what packets show behind a limit.
+    #[strum(transparent)]
     Packets(PacketRemedy),
     /// Of what a socket and its host's settings show.
+    #[strum(transparent)]
     Socket(SocketRemedy),
     /// Of what the machine itself drops or holds back.
+    #[strum(transparent)]
     Machine(MachineRemedy),
 }
 
 /// What would change a [`PacketCause`](crate::diagnosis::PacketCause).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr, EnumIter)]
+#[strum(serialize_all = "snake_case")]
 pub enum PacketRemedy {
     /// Find out what drops SYNs.
+    #[default]
     LetSynPass,
     /// Find out what drops their answers.
     LetSynAckPass,
@@ -84,9 +92,11 @@ pub enum PacketRemedy {
 }
 
 /// What would change a [`SocketCause`](crate::diagnosis::SocketCause).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr, EnumIter)]
+#[strum(serialize_all = "snake_case")]
 pub enum SocketRemedy {
     /// Switch window scaling on at the end whose SYN lacks it.
+    #[default]
     ScaleWindowAtSyn,
     /// Let the application leave `SO_RCVBUF` alone, or raise `net.core.rmem_max`.
     FreeReceiveBufferOrRaiseMax,
@@ -123,9 +133,11 @@ pub enum SocketRemedy {
 }
 
 /// What would change a [`MachineCause`](crate::diagnosis::MachineCause).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr, EnumIter)]
+#[strum(serialize_all = "snake_case")]
 pub enum MachineRemedy {
     /// Give TCP more memory.
+    #[default]
     RaiseTcpMemory,
     /// The same, where windows shrink meanwhile.
     RaiseTcpMemoryOrFindHolder,
@@ -164,17 +176,21 @@ pub enum MachineRemedy {
 }
 
 /// How congestion control reacts to loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr, EnumIter)]
 pub enum OnLoss {
     /// The socket's congestion control is bbr.
+    #[strum(serialize = "remove_loss_beside_bbr")]
     RunsBbr,
     /// The socket's congestion control is cubic or reno. Or a capture shows that the data in flight
     /// falls after loss, as with these two.
+    #[strum(serialize = "remove_loss_or_use_bbr")]
     SlowsDown,
     /// The data in flight does not fall after loss.
+    #[strum(serialize = "remove_loss_and_look_for_bbr")]
     GoesOn,
     /// The reaction is not known.
     #[default]
+    #[strum(serialize = "remove_loss_or_try_bbr")]
     Unknown,
 }
 
@@ -194,6 +210,11 @@ impl Remedy {
             Limit::Link => Remedy::NoneAtTheHosts,
             Limit::Unknown => Remedy::CaptureTheStart,
         }
+    }
+
+    /// The stable name in results.
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Whether it tells somebody to change a setting of a host or of a socket, for which an answer

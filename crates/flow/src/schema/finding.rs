@@ -142,6 +142,7 @@ pub static SPANS: &[Column<Spans>] = &[
 ];
 
 const NOT_KNOWN: &str = "not known";
+const REMEDY_NAME: &str = "the same as a name that does not change";
 const NOT_FIRST: &str = "not the first limit of its direction";
 
 /// What a verdict means: a claim, its numbers, and what would change it.
@@ -264,6 +265,7 @@ pub static FINDINGS: &[F] = &[
     F::new("remedy", Kind::Text, "", "what would change it", |row| {
         Cell::text(words::remedy(row.what.remedy))
     }),
+    F::new("remedy_name", Kind::Text, "", REMEDY_NAME, |row| Cell::text(row.what.remedy.name())),
     F::new(
         "changes",
         Kind::Objects,
@@ -291,6 +293,7 @@ pub static SUB_CAUSES: &[S] = &[
     S::new("remedy", Kind::Text, "", "what would change it", |row| {
         Cell::text(words::remedy(row.what.remedy))
     }),
+    S::new("remedy_name", Kind::Text, "", REMEDY_NAME, |row| Cell::text(row.what.remedy.name())),
     S::new("count", Kind::Number, OF_OTHERS, "how often it happened", |row| {
         Cell::Number(row.what.sub_cause.numbers().count)
     }),

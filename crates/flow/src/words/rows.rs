@@ -33,6 +33,7 @@ struct FindingRow<'a> {
     evidence: &'a FindingEvidence,
     rivals: &'a [Candidate],
     remedy: &'static str,
+    remedy_name: &'static str,
     changes: &'a [Change],
 }
 
@@ -50,6 +51,7 @@ impl Serialize for Finding {
             evidence: &self.evidence,
             rivals: &self.rivals,
             remedy: remedy(self.remedy),
+            remedy_name: self.remedy.name(),
             changes: &self.changes,
         };
         row.serialize(serializer)
@@ -61,6 +63,7 @@ struct ExplanationRow {
     sub_cause: &'static str,
     claim: String,
     remedy: &'static str,
+    remedy_name: &'static str,
     #[serde(flatten)]
     numbers: Numbers,
 }
@@ -71,6 +74,7 @@ impl Serialize for Explanation {
             sub_cause: self.sub_cause.name(),
             claim: sub_cause(&self.sub_cause),
             remedy: remedy(self.remedy),
+            remedy_name: self.remedy.name(),
             numbers: self.sub_cause.numbers(),
         };
         row.serialize(serializer)

@@ -2,6 +2,7 @@
 
 use super::curve::Curve;
 use super::interval::neighbours;
+use fullpipe_flow::Counts;
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection};
 use fullpipe_flow::limit::Interval;
@@ -57,6 +58,34 @@ pub struct Source {
     /// Why it was not read to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Packets that were dropped while it was captured, by its own counters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u64>,
+    /// Packets whose times go back.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub backwards: u64,
+    /// Those of them that could not be put into order.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unsorted: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Source {
+    /// A capture of which this was counted.
+    pub fn counted(name: String, counts: &Counts, problem: Option<String>) -> Self {
+        let Counts { packets, samples, dropped, backwards, unsorted, .. } = *counts;
+        Source {
+            name,
+            packets: (samples == 0).then_some(packets),
+            problem,
+            dropped: dropped.filter(|dropped| *dropped > 0),
+            backwards,
+            unsorted,
+        }
+    }
 }
 
 /// Which part of "before and after" a connection is.

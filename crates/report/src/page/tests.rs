@@ -52,7 +52,7 @@ fn page(shortlist: Shortlist) -> Page {
         program: "fullpipe".into(),
         title: "</script><script>alert(1)</script>".into(),
         kind: Kind::Capture,
-        sources: vec![Source { name: "<!--".into(), packets: Some(1), problem: None }],
+        sources: vec![Source { name: "<!--".into(), packets: Some(1), ..Source::default() }],
         connections_total: shortlist.total(),
         connections: shortlist.finish(0),
         lab: None,

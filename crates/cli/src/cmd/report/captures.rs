@@ -30,8 +30,7 @@ pub fn page(files: &[PathBuf], as_one: bool, options: &Options) -> Result<Page, 
         let number = page.sources.len();
         page.connections.extend(shortlist.finish(number));
         samples += counts.samples;
-        let packets = (counts.samples == 0).then_some(counts.packets);
-        page.sources.push(Source { name, packets, problem });
+        page.sources.push(Source::counted(name, &counts, problem));
     }
     if samples > 0 && page.sources.iter().all(|source| source.packets.is_none()) {
         page.kind = Content::Samples;

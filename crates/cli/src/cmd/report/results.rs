@@ -125,6 +125,7 @@ fn add(page: &mut Page, rows: &mut Vec<Row>, folder: &Path) -> Result<(), Failur
     };
     // As the lab analysed it and as `analyze` does, so that the report says what the row says.
     let config = Config { trace: Some(TraceBounds::default()), ..Config::default() };
+    let row_name = row.name.clone();
     rows.push(row);
     let mut shortlist = Shortlist::default();
     let mut connections = Capture::file(&capture).connections(&Options::from(config));
@@ -135,7 +136,7 @@ fn add(page: &mut Page, rows: &mut Vec<Row>, folder: &Path) -> Result<(), Failur
     if let Some(error) = errors.into_iter().next() {
         return Err(unreadable(&capture, error));
     }
-    page.sources[source].packets = Some(counts.packets);
+    page.sources[source] = Source::counted(row_name, &counts, None);
     page.connections_total += shortlist.total();
     for mut shown in shortlist.finish(source) {
         shown.run = Some(number);
