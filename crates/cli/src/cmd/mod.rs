@@ -4,6 +4,7 @@
 mod analyze;
 mod calc;
 mod completions;
+mod control;
 mod demo;
 mod export;
 mod get;

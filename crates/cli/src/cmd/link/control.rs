@@ -8,30 +8,20 @@
 //! command.
 
 use super::shared::{Shared, Status};
+use crate::cmd::control::{self, Answers, Then};
 use crate::failure::{Failure, Kind};
+use fullpipe_kernel::journal;
 use fullpipe_kernel::names::{NamedSocket, Sockets};
 use fullpipe_kernel::sandbox::Interrupt;
-use fullpipe_kernel::{clock, journal};
 pub use fullpipe_link::Request;
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 const PREFIX: &str = "link-";
 const SUFFIX: &str = ".sock";
-/// Longer than any real request, and small enough to buffer.
-const LINE_MAX: u64 = 256 << 10;
-/// Both sides are on this machine, so a side that takes longer hangs.
-const TIMEOUT: Duration = Duration::from_secs(10);
-/// A client writes its request at once; the link waits this long for the end of it.
-const REQUEST_WITHIN: Duration = Duration::from_secs(2);
-/// Requests served at the same time; each has a thread.
-const REQUESTS_MAX: usize = 32;
-
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -78,97 +68,46 @@ impl ControlSocket {
     pub fn serve(&self, link: Arc<Shared>, detach: Option<Interrupt>) -> Result<(), Failure> {
         let wrong = |error| Failure::new(Kind::Run, format!("serve control socket: {error}"));
         let listener = self.0.listener().try_clone().map_err(wrong)?;
-        let work = move || {
-            let asking = Arc::new(AtomicUsize::new(0));
-            for stream in listener.incoming().flatten() {
-                answer_on_thread(stream, &link, detach.as_ref(), &asking);
+        control::serve(listener, Controlled { link, detach }).map_err(wrong)
+    }
+}
+
+/// A link that can be asked.
+struct Controlled {
+    link: Arc<Shared>,
+    /// Ends the link; `None` refuses that.
+    detach: Option<Interrupt>,
+}
+
+impl Controlled {
+    fn done(&self, request: &[u8]) -> Result<(Answer, Then), Failure> {
+        let link = &self.link;
+        match Request::parse(request).map_err(|error| Failure::new(Kind::Usage, error))? {
+            Request::Status => {
+                link.status().map(|status| (Answer::Status(Box::new(status)), Then::Close))
             }
-        };
-        std::thread::Builder::new().name("control".into()).spawn(work).map(drop).map_err(wrong)
-    }
-}
-
-/// Answers on a separate thread, because a client that connects and says nothing must not block the
-/// others.
-fn answer_on_thread(
-    stream: UnixStream,
-    link: &Arc<Shared>,
-    detach: Option<&Interrupt>,
-    asking: &Arc<AtomicUsize>,
-) {
-    if asking.load(Ordering::Relaxed) >= REQUESTS_MAX {
-        let message = format!(
-            "ask link: it serves {REQUESTS_MAX} other requests at the moment; try again in a moment"
-        );
-        // The answer fits into the socket's buffer, so this does not block.
-        let _ = write_line(
-            &stream,
-            &Answer::Error { code: Failure::new(Kind::Run, "").exit_code(), message },
-        );
-        return;
-    }
-    asking.fetch_add(1, Ordering::Relaxed);
-    let (link, detach, count) = (Arc::clone(link), detach.cloned(), Arc::clone(asking));
-    let work = move || {
-        // A client that went away needs no answer.
-        let _ = answer(&stream, &link, detach.as_ref());
-        count.fetch_sub(1, Ordering::Relaxed);
-    };
-    if std::thread::Builder::new().name("control".into()).spawn(work).is_err() {
-        asking.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Reads one request line, within [`REQUEST_WITHIN`].
-fn read_request(mut stream: &UnixStream) -> std::io::Result<Vec<u8>> {
-    let deadline = clock::now() + REQUEST_WITHIN.into();
-    let (mut line, mut part) = (Vec::new(), [0; 4096]);
-    while !line.contains(&b'\n') && (line.len() as u64) < LINE_MAX {
-        let left = deadline.since(clock::now());
-        if left == fullpipe_model::units::Duration::ZERO {
-            return Err(std::io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left.into()))?;
-        match stream.read(&mut part)? {
-            0 => break,
-            length => line.extend_from_slice(&part[..length]),
+            Request::Set(words) => link.set(&words).map(|()| (Answer::Done, Then::Close)),
+            Request::Detach => {
+                let detach = self.detach.clone().ok_or_else(|| {
+                    let why = "detach link: it belongs to a command, and ends with the command";
+                    Failure::new(Kind::Usage, why)
+                })?;
+                Ok((Answer::Done, Then::End(Box::new(move || detach.set()))))
+            }
         }
     }
-    line.truncate(line.iter().position(|&byte| byte == b'\n').unwrap_or(line.len()));
-    Ok(line)
 }
 
-fn answer(stream: &UnixStream, link: &Shared, detach: Option<&Interrupt>) -> std::io::Result<()> {
-    stream.set_write_timeout(Some(TIMEOUT))?;
-    let line = read_request(stream)?;
-    let answer = match Request::parse(&line) {
-        Ok(Request::Status) => link.status().map(|status| Answer::Status(Box::new(status))),
-        Ok(Request::Set(words)) => link.set(&words).map(|()| Answer::Done),
-        Ok(Request::Detach) => match detach {
-            Some(detach) => {
-                // Never closed, so the client sees the connection end when the process has ended.
-                std::mem::forget(stream.try_clone()?);
-                detach.set();
-                Ok(Answer::Done)
-            }
-            None => Err(Failure::new(
-                Kind::Usage,
-                "detach link: it belongs to a command, and ends with the command",
-            )),
-        },
-        Err(error) => Err(Failure::new(Kind::Usage, error)),
-    };
-    let answer = answer.unwrap_or_else(|failure| Answer::Error {
-        code: failure.exit_code(),
-        message: failure.message().into(),
-    });
-    write_line(stream, &answer)
-}
+impl Answers for Controlled {
+    type Answer = Answer;
 
-fn write_line(mut stream: &UnixStream, value: &impl Serialize) -> std::io::Result<()> {
-    let mut line = serde_json::to_vec(value)?;
-    line.push(b'\n');
-    stream.write_all(&line)
+    fn answer(&self, request: &[u8]) -> (Answer, Then) {
+        self.done(request).unwrap_or_else(|failure| (self.refusal(&failure), Then::Close))
+    }
+
+    fn refusal(&self, failure: &Failure) -> Answer {
+        Answer::Error { code: failure.exit_code(), message: failure.message().into() }
+    }
 }
 
 /// Sends a request to the link `name`.
@@ -187,25 +126,17 @@ pub fn ask_until_gone(name: &str, request: &Request) -> Result<(), Failure> {
 
 fn exchange(name: &str, request: &Request) -> Result<(Answer, BufReader<UnixStream>), Failure> {
     let path = socket(name)?;
-    let wrong =
-        |error: std::io::Error| Failure::new(Kind::Run, format!("ask link {name}: {error}"));
-    let stream = UnixStream::connect(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => Failure::new(
-            Kind::Usage,
-            format!("ask link {name}: no such link runs; `fullpipe link list` names those that do"),
-        ),
-        _ => wrong(error),
-    })?;
-    stream.set_read_timeout(Some(TIMEOUT)).map_err(wrong)?;
-    let written = write_line(&stream, request);
-    let mut line = Vec::new();
-    let mut connection = BufReader::new(stream);
-    connection.read_until(b'\n', &mut line).map_err(wrong)?;
-    if line.is_empty() {
-        // A link that is too busy answers before it has read the request.
-        written.map_err(wrong)?;
-    }
-    match serde_json::from_slice(&line).map_err(|error| wrong(error.into()))? {
+    let (answer, connection) =
+        control::ask(&path, request).map_err(|error| match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::new(
+                Kind::Usage,
+                format!(
+                    "ask link {name}: no such link runs; `fullpipe link list` names those that do"
+                ),
+            ),
+            _ => Failure::new(Kind::Run, format!("ask link {name}: {error}")),
+        })?;
+    match answer {
         Answer::Error { code, message } => Err(Failure::with_code(code, message)),
         answer => Ok((answer, connection)),
     }

@@ -6,27 +6,20 @@
 //! go.
 
 use super::agent::{Running, Status};
+use crate::cmd::control::{self, Answers, Then};
 use crate::failure::{Failure, Kind};
 use fullpipe_kernel::journal;
 use fullpipe_kernel::names::{NamedSocket, Sockets};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 const SUFFIX: &str = ".window.sock";
 /// Who holds this file's lock may look for other agents and become one.
 const LOCK: &str = "window.lock";
-/// No answer is longer: 16,384 connections.
-const LINE_MAX: u64 = 32 << 20;
-/// Longer than any request.
-const REQUEST_MAX: u64 = 64;
-/// Both sides are on this machine. To let go takes a moment.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is asked of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,38 +41,45 @@ pub fn serve(running: &Arc<Running>) -> Result<NamedSocket, Failure> {
     let made = NamedSocket::bind(path).map_err(|error| failed("make the control socket", error))?;
     let socket = made.ok_or_else(|| failed("make the control socket", "somebody answers there"))?;
     let listener = socket.listener().try_clone()?;
-    let running = Arc::clone(running);
-    let work = move || {
-        for stream in listener.incoming().flatten() {
-            // A client that went away needs no answer.
-            let _ = answer(&stream, &running);
-        }
-    };
-    std::thread::Builder::new().name("control".into()).spawn(work)?;
+    control::serve(listener, Controlled(Arc::clone(running)))?;
     Ok(socket)
 }
 
-fn answer(mut stream: &UnixStream, running: &Running) -> std::io::Result<()> {
-    // One that says nothing may not keep the others waiting for long.
-    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new(stream.take(REQUEST_MAX)).read_line(&mut line)?;
-    let request: Request = serde_json::from_str(&line)?;
-    let answered = match request {
-        Request::Status => running.status(),
-        Request::Stop => running.release().and_then(|()| running.status()),
-    };
-    let answer = answered.map_err(|failure| failure.message().to_string());
-    let mut line = serde_json::to_vec(&answer)?;
-    line.push(b'\n');
-    stream.write_all(&line)?;
-    if request == Request::Stop && running.ends_by_itself() {
-        // Never closed, so the client sees the connection end when the process has ended.
-        std::mem::forget(stream.try_clone()?);
-        running.end();
+/// An agent that can be asked.
+struct Controlled(Arc<Running>);
+
+impl Controlled {
+    fn done(&self, request: &[u8]) -> Result<(Status, Then), Failure> {
+        let running = &self.0;
+        let request: Request =
+            serde_json::from_slice(request).map_err(|error| failed("read a request", error))?;
+        if request == Request::Stop {
+            running.release()?;
+        }
+        let ends = request == Request::Stop && running.ends_by_itself();
+        let then = if ends {
+            let running = Arc::clone(running);
+            Then::End(Box::new(move || running.end()))
+        } else {
+            Then::Close
+        };
+        Ok((running.status()?, then))
     }
-    Ok(())
+}
+
+impl Answers for Controlled {
+    type Answer = Result<Status, String>;
+
+    fn answer(&self, request: &[u8]) -> (Self::Answer, Then) {
+        match self.done(request) {
+            Ok((status, then)) => (Ok(status), then),
+            Err(failure) => (self.refusal(&failure), Then::Close),
+        }
+    }
+
+    fn refusal(&self, failure: &Failure) -> Self::Answer {
+        Err(failure.message().into())
+    }
 }
 
 /// An agent that runs.
@@ -150,16 +150,10 @@ fn refuse_a_second(cgroup: &Path) -> Result<(), Failure> {
 }
 
 fn ask(socket: &Path, request: Request) -> Result<Status, Failure> {
-    let operation = format!("ask the agent at {}", socket.display());
-    let wrong = |error: std::io::Error| failed(&operation, error);
-    let mut stream = UnixStream::connect(socket).map_err(wrong)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(wrong)?;
-    let mut line = serde_json::to_vec(&request).map_err(|error| wrong(error.into()))?;
-    line.push(b'\n');
-    stream.write_all(&line).map_err(wrong)?;
-    let mut lines = String::new();
-    stream.take(LINE_MAX).read_to_string(&mut lines).map_err(wrong)?;
-    let answer: Result<Status, String> =
-        serde_json::from_str(&lines).map_err(|error| wrong(error.into()))?;
+    let wrong = |error| failed(&format!("ask the agent at {}", socket.display()), error);
+    let (answer, mut connection) =
+        control::ask::<Result<Status, String>>(socket, &request).map_err(wrong)?;
+    // One that stops has ended when the connection ends.
+    connection.read_to_end(&mut Vec::new()).map_err(wrong)?;
     answer.map_err(|message| Failure::new(Kind::Run, message))
 }
