@@ -15,6 +15,36 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use window::Segment;
 
+/// A value that `fullpipe schema KIND --json` refuses, and why; nothing if it takes all of them.
+fn refused(kind: &str, values: &[Value]) -> Option<String> {
+    let ended = run(&["schema", kind, "--json"], &[]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let schema: Value = serde_json::from_str(&ended.out).unwrap();
+    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+    compiler.add_resource("schema.json", schema).unwrap();
+    let index = compiler.compile("schema.json", &mut schemas).unwrap();
+    values.iter().find_map(|value| {
+        schemas.validate(value, index).err().map(|error| format!("{error:#}: {value:#}"))
+    })
+}
+
+#[test]
+fn what_is_printed_is_what_its_json_schema_says() {
+    let file = window_limited(1_700_000_000_000_000_000, 40_000, 20);
+    let lines = |arguments: &[&str]| -> Vec<Value> {
+        let ended = fed(&[arguments, &["-"]].concat(), &file);
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let mut connections = lines(&["--jsonl"]);
+    assert_eq!(refused("connection", &connections), None);
+    assert!(!connections[0]["findings"].as_array().unwrap().is_empty());
+    assert_eq!(refused("packet", &lines(&["--packets", "--jsonl"])), None);
+    // Deep inside, too, a value of another type is refused.
+    connections[0]["findings"][0]["share"] = "all".into();
+    assert!(refused("connection", &connections).is_some());
+}
+
 struct Ended {
     code: i32,
     out: String,
@@ -27,8 +57,12 @@ fn analyze(arguments: &[&str]) -> Ended {
 
 /// Runs it with `input` on its standard input.
 fn fed(arguments: &[&str], input: &[u8]) -> Ended {
+    run(&[&["analyze"], arguments].concat(), input)
+}
+
+/// Runs any subcommand with `input` on its standard input.
+fn run(arguments: &[&str], input: &[u8]) -> Ended {
     let mut child = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
-        .arg("analyze")
         .args(arguments)
         .env("LC_ALL", "C.UTF-8")
         .stdin(Stdio::piped())

@@ -2,10 +2,12 @@
 //!
 //! A [`Layout`] has the columns of a file or a batch: those of one table of
 //! [`fullpipe_flow::schema`], or of several side by side. [`ParquetTable`] writes rows of cells to
-//! a file; [`Batch`] collects them for Arrow. A [`RowKind`] says which rows a connection gives.
-//! This is a separate crate to keep both dependencies away from those who do not need them.
+//! a file; `Batch` collects them for Arrow (the feature `arrow`). A [`RowKind`] says which rows a
+//! connection gives. This is a separate crate to keep both dependencies away from those who do not
+//! need them.
 //!
 //! ```
+//! # #[cfg(feature = "arrow")] {
 //! use fullpipe_columnar::{Batch, Layout};
 //! use fullpipe_flow::row::Row;
 //! use fullpipe_flow::schema::RUNS;
@@ -15,15 +17,18 @@
 //! let batch = batch.finish()?;
 //! assert_eq!(batch.num_rows(), 1);
 //! assert_eq!(batch.schema().field(1).name(), "name");
+//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "arrow")]
 mod arrow;
 mod layout;
 mod parquet;
 mod rows;
 
+#[cfg(feature = "arrow")]
 pub use arrow::{Batch, BatchError};
 pub use layout::Layout;
 pub use parquet::ParquetTable;

@@ -20,6 +20,7 @@ mod prove;
 mod relay;
 mod report;
 mod samples;
+mod schema;
 mod serve;
 mod stored;
 mod test;
@@ -84,6 +85,7 @@ enum Command {
     Tune(Box<tune::Tune>),
     #[command(subcommand)]
     Window(Box<window::WindowCommand>),
+    Schema(schema::Schema),
     Man(man::Man),
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -113,6 +115,7 @@ impl Cli {
             Command::Get(get) => get.run(),
             Command::Tune(tune) => tune.run(),
             Command::Window(window) => window.run(),
+            Command::Schema(schema) => schema.run(),
             Command::Man(man) => man.run(),
             Command::Completions(completions) => completions.run(),
             Command::Guest(guest) => guest.run(),

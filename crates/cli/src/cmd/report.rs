@@ -54,7 +54,7 @@ pub struct Report {
     /// file.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "data", "open"])]
     svg: Option<PathBuf>,
-    /// The same as PNG pictures, with the fonts of this machine.
+    /// The same as PNG pictures, by rsvg-convert with the fonts of this machine.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "data", "open"])]
     png: Option<PathBuf>,
     /// The pictures of --svg and --png: dark lines on white, or light lines on black.

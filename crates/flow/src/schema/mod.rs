@@ -5,6 +5,8 @@
 //! pages are made from these tables, and tests hold the nested JSON to them. The unit is the end of
 //! the name: `_us`, `_ns`, `_bytes`, `_bps`.
 //!
+//! [`JsonSchema`] is the same for programs that read JSON.
+//!
 //! A name keeps its meaning and its unit: a new meaning gets a new name and the next
 //! [`SCHEMA_VERSION`]. A new column, or a new word among a column's values, does not make a new
 //! version.
@@ -22,6 +24,7 @@
 mod cell;
 mod connection;
 mod finding;
+mod json_schema;
 mod live;
 mod packet;
 mod page;
@@ -35,6 +38,7 @@ mod truth;
 pub use cell::{Cell, Kind};
 pub use connection::{CONNECTIONS, ConnectionRow, Connections, connection_rows};
 pub use finding::{FINDINGS, Findings, INTERVALS, Intervals, SPANS, SUB_CAUSES, Spans, SubCauses};
+pub use json_schema::JsonSchema;
 pub use live::{LIVE_CONNECTIONS, LiveConnections, LiveRow};
 pub use packet::{PACKETS, PacketRow, Packets};
 pub use page::{RENAMED, Renamed, columns_in_short, markdown};

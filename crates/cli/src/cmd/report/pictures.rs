@@ -1,16 +1,18 @@
-//! The graphs of a report as pictures: SVG, and PNG by resvg.
+//! The graphs of a report as pictures: SVG, and PNG by librsvg's program.
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use fullpipe_kernel::folder::write_into;
 use fullpipe_report::graph::{Theme, graphs, svg};
 use fullpipe_report::page::Page;
-use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::{self, Tree};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Pixels of a PNG for each of the picture's own: sharp in print and on dense screens.
-const SCALE: f32 = 2.0;
+const SCALE: &str = "2";
+/// Draws an SVG picture with the fonts of the machine, as desktops do.
+const CONVERTER: &str = "rsvg-convert";
 
 /// Where pictures go.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +26,7 @@ pub struct Folders<'a> {
 /// Draws the graphs of the first connection that has any.
 ///
 /// # Errors
-/// No connection has graphs, a picture cannot be written, or the machine has no font for a PNG.
+/// No connection has graphs, a picture cannot be written, or the machine lacks what draws a PNG.
 pub fn draw(page: &Page, folders: Folders<'_>, theme: Theme) -> Result<(), Failure> {
     let drawn = page.connections.iter().find(|shown| shown.connection.trace().is_some());
     let Some(drawn) = drawn else {
@@ -38,53 +40,50 @@ pub fn draw(page: &Page, folders: Folders<'_>, theme: Theme) -> Result<(), Failu
         format!(": limited by {} for {:.0} % of the time", first.limit, first.share * 100.0)
     });
     let subtitle = format!("{} and {}{limit}", connection.client, connection.server);
-    let fonts = folders.png.map(|_| fonts()).transpose()?;
     for graph in graphs(&drawn.connection, connection.bulk()) {
         let picture = svg(&graph, &subtitle, theme);
         if let Some(folder) = folders.svg {
             keep(folder, &format!("{}.svg", graph.name), picture.as_bytes())?;
         }
-        if let (Some(folder), Some(fonts)) = (folders.png, &fonts) {
-            let bytes = png(&picture, fonts).map_err(|cause| {
-                Failure::new(
-                    Kind::Run,
-                    format!("draw {} as PNG: {cause}; --svg may do", graph.name),
-                )
-            })?;
-            keep(folder, &format!("{}.png", graph.name), &bytes)?;
+        if let Some(folder) = folders.png {
+            keep(folder, &format!("{}.png", graph.name), &png(graph.name, &picture)?)?;
         }
     }
     Ok(())
 }
 
-/// How pictures are drawn: with the machine's fonts, and a sans-serif one for every text.
-fn fonts() -> Result<usvg::Options<'static>, Failure> {
-    let mut options = usvg::Options::default();
-    let fonts = options.fontdb_mut();
-    fonts.load_system_fonts();
-    let family = fonts.faces().next().and_then(|face| face.families.first().cloned());
-    let Some((family, _)) = family else {
-        let problem = "draw PNG: this machine has no fonts; `apt-get install fonts-dejavu-core`, \
-                       or --svg, whose viewer has its own";
-        return Err(Failure::new(Kind::Missing, problem));
+/// The picture as PNG.
+fn png(name: &str, picture: &str) -> Result<Vec<u8>, Failure> {
+    let failed = |why: &str| {
+        Failure::new(Kind::Run, format!("draw {name} as PNG: {CONVERTER}: {why}; --svg may do"))
     };
-    let sans = ["DejaVu Sans", "Noto Sans", "Liberation Sans", "Cantarell"];
-    let has = |name: &&&str| {
-        fonts.faces().any(|face| face.families.iter().any(|(family, _)| family == **name))
-    };
-    let chosen = sans.iter().find(has).map_or(family, |name| (*name).to_string());
-    fonts.set_sans_serif_family(chosen.clone());
-    options.font_family = chosen;
-    Ok(options)
-}
-
-fn png(picture: &str, options: &usvg::Options<'_>) -> Result<Vec<u8>, String> {
-    let tree = Tree::from_str(picture, options).map_err(|cause| cause.to_string())?;
-    let size = tree.size().to_int_size();
-    let scaled = size.scale_by(SCALE).ok_or("its size is none")?;
-    let mut pixels = Pixmap::new(scaled.width(), scaled.height()).ok_or("its size is none")?;
-    resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
-    pixels.encode_png().map_err(|cause| cause.to_string())
+    let started = Command::new(CONVERTER)
+        .args(["--format", "png", "--zoom", SCALE])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = started.map_err(|cause| match cause.kind() {
+        ErrorKind::NotFound => Failure::new(
+            Kind::Missing,
+            format!(
+                "draw {name} as PNG: there is no {CONVERTER} here; `apt-get install \
+                 librsvg2-bin fonts-dejavu-core`, or --svg, or save the picture in the report's page"
+            ),
+        ),
+        _ => failed(&cause.to_string()),
+    })?;
+    let input = child.stdin.take();
+    let ended = std::thread::scope(|scope| {
+        // One that fails does not read all; that is for its exit code to say.
+        scope.spawn(move || input.map(|mut input| input.write_all(picture.as_bytes())));
+        child.wait_with_output()
+    });
+    let ended = ended.map_err(|cause| failed(&cause.to_string()))?;
+    if !ended.status.success() || ended.stdout.is_empty() {
+        return Err(failed(String::from_utf8_lossy(&ended.stderr).trim()));
+    }
+    Ok(ended.stdout)
 }
 
 fn keep(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {

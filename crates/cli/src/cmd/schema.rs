@@ -1,0 +1,164 @@
+//! `fullpipe schema`: the columns of what is printed and stored.
+
+use crate::failure::Failure;
+use crate::terminal::{layout, print, print_json};
+use clap::{Args, ValueEnum};
+use fullpipe_flow::schema::{
+    CAPTURE_PROBLEMS, CONNECTIONS, Column, FINDINGS, INTERVALS, JsonSchema, LIVE_CONNECTIONS,
+    PACKETS, RUNS, Record, SAMPLES, SCENARIOS, SPANS, SUB_CAUSES, WHOLES,
+};
+use fullpipe_report::{self as report, Table};
+
+/// Show the columns of what is printed and stored, or their JSON Schema.
+///
+/// A table says of each column what it means, its type and unit, and when it is absent. With
+/// --json it is a JSON Schema (draft 2020-12), for programs that read the JSON of other
+/// subcommands. Without a kind, the kinds are listed.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe schema
+  fullpipe schema connection
+  fullpipe schema connection --json > connection.schema.json
+  fullpipe schema run --json | jq '.properties | keys'")]
+pub struct Schema {
+    /// What a row is of.
+    kind: Option<Kind>,
+    /// Print the JSON Schema; without a kind, an array of the kinds.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is printed or stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+enum Kind {
+    /// A connection of `analyze --jsonl`, and each of `analyze --json`
+    Connection,
+    /// A packet of `analyze --packets --jsonl`
+    Packet,
+    /// A run of `lab run --json` and of `rows.jsonl`
+    Run,
+    /// A connection of `why --json`
+    LiveConnection,
+    /// A sample of `why --record` and of the lab
+    Sample,
+    /// A row of `analyze --csv`, Parquet and Python: a direction of a connection
+    ConnectionRow,
+    /// A row of Parquet and Python with `--rows intervals`: a span of time and what limited it
+    IntervalRow,
+    /// A row of Parquet and Python with `--rows findings`: what a limit means
+    FindingRow,
+    /// A row of Parquet and Python with `--rows spans`: a stretch of time, whose it was
+    SpanRow,
+    /// A row of `analyze --problems`: a capture that was not read to its end
+    Problem,
+}
+
+/// A kind, as a list names it.
+#[derive(serde::Serialize)]
+struct Listed {
+    kind: Kind,
+    what: String,
+}
+
+impl Schema {
+    pub fn run(self) -> Result<u8, Failure> {
+        match (self.kind, self.json) {
+            (None, true) => print_json(&listed().collect::<Vec<_>>())?,
+            (None, false) => {
+                let column = report::Column::text;
+                let mut table = Table::new([column("kind"), column("what it is of")]);
+                for one in listed() {
+                    table.row([name(one.kind), one.what]);
+                }
+                print(&table.render(layout()))?;
+            }
+            (Some(kind), true) => print_json(&kind.schema().titled(&name(kind)))?,
+            (Some(kind), false) => print(&kind.table().render(layout()))?,
+        }
+        Ok(0)
+    }
+}
+
+fn name(kind: Kind) -> String {
+    kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+fn listed() -> impl Iterator<Item = Listed> {
+    Kind::value_variants().iter().map(|kind| Listed { kind: *kind, what: kind.what() })
+}
+
+impl Kind {
+    /// What a row is, as the help of the option says it.
+    fn what(self) -> String {
+        let value = self.to_possible_value();
+        value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
+    }
+
+    fn schema(self) -> JsonSchema {
+        let what = self.what();
+        match self {
+            Kind::Connection => JsonSchema::of(&what, CONNECTIONS)
+                .with_list("findings", JsonSchema::of("what a limit means", FINDINGS))
+                .with_list("sub_causes", JsonSchema::of("what lies behind a limit", SUB_CAUSES))
+                .with_list("intervals", JsonSchema::of("with --intervals", INTERVALS)),
+            Kind::Packet => JsonSchema::of(&what, PACKETS),
+            Kind::Run => JsonSchema::of(&what, RUNS).and(SCENARIOS),
+            Kind::LiveConnection => JsonSchema::of(&what, LIVE_CONNECTIONS),
+            Kind::Sample => JsonSchema::of(&what, SAMPLES),
+            Kind::ConnectionRow => JsonSchema::of_rows(&what, CONNECTIONS),
+            Kind::IntervalRow => JsonSchema::of_rows(&what, WHOLES).and_rows(INTERVALS),
+            Kind::FindingRow => JsonSchema::of_rows(&what, WHOLES).and_rows(FINDINGS),
+            Kind::SpanRow => JsonSchema::of_rows(&what, WHOLES).and_rows(SPANS),
+            Kind::Problem => JsonSchema::of_rows(&what, CAPTURE_PROBLEMS),
+        }
+    }
+
+    fn table(self) -> Table<5> {
+        let mut table = Table::new([
+            report::Column::text("column"),
+            report::Column::text("type"),
+            report::Column::text("unit").leaves(2),
+            report::Column::text("what it means"),
+            report::Column::text("absent where").leaves(1),
+        ]);
+        match self {
+            Kind::Connection | Kind::ConnectionRow => add(&mut table, CONNECTIONS),
+            Kind::Packet => add(&mut table, PACKETS),
+            Kind::Run => {
+                add(&mut table, RUNS);
+                add(&mut table, SCENARIOS);
+            }
+            Kind::LiveConnection => add(&mut table, LIVE_CONNECTIONS),
+            Kind::Sample => add(&mut table, SAMPLES),
+            Kind::IntervalRow => {
+                add(&mut table, WHOLES);
+                add(&mut table, INTERVALS);
+            }
+            Kind::FindingRow => {
+                add(&mut table, WHOLES);
+                add(&mut table, FINDINGS);
+            }
+            Kind::SpanRow => {
+                add(&mut table, WHOLES);
+                add(&mut table, SPANS);
+            }
+            Kind::Problem => add(&mut table, CAPTURE_PROBLEMS),
+        }
+        table
+    }
+}
+
+fn add<K: Record>(table: &mut Table<5>, columns: &[Column<K>]) {
+    for column in columns {
+        table.row([
+            column.name.to_owned(),
+            column.kind.words().to_owned(),
+            column.unit().to_owned(),
+            column.meaning.to_owned(),
+            column.null.to_owned(),
+        ]);
+    }
+}

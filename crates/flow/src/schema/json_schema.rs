@@ -1,0 +1,125 @@
+//! The tables as JSON Schema (draft 2020-12), for programs that read what is printed.
+//!
+//! A schema says what each column's value is. It does not forbid others, because a new column does
+//! not make a new version, and requires none, because what the evidence does not tell is absent.
+
+use super::{Column, Kind, Place, Record, SCHEMA_VERSION};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The schema of a document, or of what stands at a place in it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct JsonSchema {
+    #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
+    dialect: Option<&'static str>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    title: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    description: String,
+    #[serde(rename = "type")]
+    types: Vec<&'static str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    properties: BTreeMap<&'static str, JsonSchema>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Box<JsonSchema>>,
+}
+
+impl JsonSchema {
+    /// An object that has these columns where JSON has them; `what` says what it is.
+    pub fn of<K: Record>(what: &str, columns: &[Column<K>]) -> Self {
+        JsonSchema { description: what.into(), ..Self::object() }.and(columns)
+    }
+
+    /// The same with these columns, too.
+    pub fn and<K: Record>(mut self, columns: &[Column<K>]) -> Self {
+        for column in columns {
+            let leaf = || Self::value(column);
+            match column.place {
+                Place::Everywhere => self.put(column.name, leaf()),
+                Place::At(path) | Place::Json(path) => self.put(path, leaf()),
+                Place::InDirection(path) => {
+                    for direction in ["client_to_server", "server_to_client"] {
+                        self.at(direction).put(path, leaf());
+                    }
+                }
+                Place::Rows => {}
+            }
+        }
+        self
+    }
+
+    /// A flat object that has these columns under their names, as a line of rows.
+    pub fn of_rows<K: Record>(what: &str, columns: &[Column<K>]) -> Self {
+        JsonSchema { description: what.into(), ..Self::object() }.and_rows(columns)
+    }
+
+    /// The same with these columns, too.
+    pub fn and_rows<K: Record>(mut self, columns: &[Column<K>]) -> Self {
+        for column in columns.iter().filter(|column| column.place.is_in_rows()) {
+            self.put(column.name, Self::value(column));
+        }
+        self
+    }
+
+    /// The same with a list of such objects under `name`.
+    pub fn with_list(mut self, name: &'static str, items: JsonSchema) -> Self {
+        let list = JsonSchema {
+            types: vec!["array"],
+            items: Some(Box::new(items)),
+            ..JsonSchema::default()
+        };
+        self.properties.insert(name, list);
+        self
+    }
+
+    /// The schema as a document of its own.
+    pub fn titled(self, title: &str) -> Self {
+        JsonSchema {
+            dialect: Some("https://json-schema.org/draft/2020-12/schema"),
+            title: format!("fullpipe: {title}, version {SCHEMA_VERSION}"),
+            ..self
+        }
+    }
+
+    fn object() -> Self {
+        JsonSchema { types: vec!["object"], ..JsonSchema::default() }
+    }
+
+    fn value<K: Record>(column: &Column<K>) -> Self {
+        let (name, items) = match column.kind {
+            Kind::Text => ("string", None),
+            Kind::Number => ("integer", None),
+            Kind::Fraction => ("number", None),
+            Kind::Boolean => ("boolean", None),
+            Kind::Words | Kind::Texts => ("array", Some("string")),
+            Kind::Objects => ("array", Some("object")),
+        };
+        let mut types = vec![name];
+        let mut description = column.meaning.to_owned();
+        if !column.unit().is_empty() {
+            description += &format!(" ({})", column.unit());
+        }
+        if !column.null.is_empty() {
+            types.push("null");
+            description += &format!("; absent where {}", column.null);
+        }
+        let items =
+            items.map(|items| Box::new(JsonSchema { types: vec![items], ..JsonSchema::default() }));
+        JsonSchema { types, description, items, ..JsonSchema::default() }
+    }
+
+    /// The object under `name`, which is made if there is none.
+    fn at(&mut self, name: &'static str) -> &mut Self {
+        self.properties.entry(name).or_insert_with(Self::object)
+    }
+
+    /// Puts a value where a path leads, its parts parted by dots.
+    fn put(&mut self, path: &'static str, value: JsonSchema) {
+        match path.split_once('.') {
+            Some((object, rest)) => self.at(object).put(rest, value),
+            None => {
+                self.properties.insert(path, value);
+            }
+        }
+    }
+}
