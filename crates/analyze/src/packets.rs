@@ -59,6 +59,11 @@ impl LabelledPackets {
         }
     }
 
+    /// What was counted in the capture, once the packets have ended.
+    pub fn counts(&mut self) -> Counts {
+        self.drive.end().counts
+    }
+
     fn put_together(&mut self, rounds: &[Option<Round>]) -> Vec<LabelledPacket> {
         let opened = rounds.iter().enumerate();
         self.numbers.open(opened.flat_map(|(part, round)| Some((part, &*round.as_ref()?.opened))));

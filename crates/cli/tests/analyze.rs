@@ -327,6 +327,18 @@ fn files_taken_for_one_are_put_in_order_and_threads_change_nothing() {
     assert_eq!(connections(&["--as-one", &second, &first, "--json", "--threads", "3"]), expected);
 }
 
+#[test]
+fn whatever_is_printed_of_a_capture_whose_times_go_back_that_is_said() {
+    let mut file = window_limited(EPOCH, 40_000, 3);
+    file.extend(&window_limited(EPOCH + 1_000_000, 40_001, 3)[write::FILE_HEADER..]);
+    for format in [&["--packets"][..], &["--packets", "--jsonl"], &["--jsonl"], &["--csv"], &[]] {
+        let ended = fed(&[format, &["-"]].concat(), &file);
+        let told = ended.err + if format.is_empty() { &ended.out } else { "" };
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains("packets go back"), "{format:?}: {told}");
+    }
+}
+
 /// Connections that end hours apart are printed when they end, with one thread and with several.
 #[test]
 fn rows_do_not_depend_on_how_many_threads_make_them() {

@@ -3,10 +3,12 @@
 use super::{Analyze, input};
 use crate::cmd::stored::Stored;
 use crate::failure::Failure;
+use crate::terminal::remark;
 use fullpipe_analyze::LabelledPacket;
 use fullpipe_columnar::Layout;
 use fullpipe_flow::connection::LabelSet;
 use fullpipe_flow::schema::{Object, PACKETS, PacketRow};
+use fullpipe_report::analysis::remarks;
 use std::io::{BufWriter, StdoutLock, Write};
 
 /// The destination of the lines.
@@ -56,7 +58,8 @@ pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
     for capture in captures {
         let name = capture.name().to_owned();
         let mut errors = Vec::new();
-        for packet in capture.labelled_packets(&analyze.options()) {
+        let mut packets = capture.labelled_packets(&analyze.options());
+        for packet in &mut packets {
             match packet {
                 Ok(packet)
                     if analyze.connection.is_none_or(|only| only == packet.facts.connection) =>
@@ -66,6 +69,9 @@ pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
                 Ok(_) => {}
                 Err(error) => errors.push(error),
             }
+        }
+        for told in remarks(&packets.counts()) {
+            remark(&format!("fullpipe: {name}: {told}"));
         }
         is_whole &= analyze.problem(errors)?.is_none();
     }
