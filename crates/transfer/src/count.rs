@@ -4,20 +4,20 @@
 //! this machine holds the data, more connections would not help, and it stays. A server that sends
 //! no faster may limit the connection or all of them, which only a trial tells.
 //! Otherwise it doubles the number as long as that pays: `n` connections more must bring at least
-//! [`PAYS`] of what they would bring if each carried its share; a relay's carriers,
-//! [`CARRIERS_PAY`]. If a number does not pay, it **goes
+//! `PAYS` of what they would bring if each carried its share; a relay's carriers,
+//! `CARRIERS_PAY`. If a number does not pay, it **goes
 //! back** to the last that did, and looks for the knee between the two by halving the distance.
 //! Where a window holds each connection, what they carry adds up without harm to anyone until the
 //! path is full, so that more are allowed ([`Most::windows`]); the first trial is of
-//! [`WINDOWS_FIRST`] connections, because a window is full after every round trip, whoever else
-//! sends; and the search ends as soon as they carry less than [`FULL_SHARE`] of their share, which
+//! `WINDOWS_FIRST` connections, because a window is full after every round trip, whoever else
+//! sends; and the search ends as soon as they carry less than `FULL_SHARE` of their share, which
 //! is where the path is full. Every trial is a [`Step`], with its measured rate and its reason, so
 //! the user reads when and why.
 //!
 //! **A search costs what the numbers before the right one do not carry**, so it hurries where the
-//! answer is plain. After a few round trips ([`QUICK_ROUNDS`]) a number is accepted if its new
-//! connections brought at least half of their share ([`PAYS_PLAINLY`]), and rejected if the rate
-//! fell to [`WORSE_PLAINLY`]; that much less is seen even while the last of them begin. Everything
+//! answer is plain. After a few round trips (`QUICK_ROUNDS`) a number is accepted if its new
+//! connections brought at least half of their share (`PAYS_PLAINLY`), and rejected if the rate
+//! fell to `WORSE_PLAINLY`; that much less is seen even while the last of them begin. Everything
 //! between the two is measured to the end, and so is every number of a relay, whose users pause
 //! and start as they like.
 //!
@@ -27,7 +27,7 @@
 //!
 //! **Order of calls.** [`Controller::push`] at every tick with the bytes that have arrived so far,
 //! then [`Controller::target`]. After a change of the target the rate is not counted while
-//! connections are made and their windows grow ([`Controller::settling`]).
+//! connections are made and their windows grow (`Controller::settling`).
 
 use fullpipe_model::limit::{Cause, Limit};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, column};
