@@ -328,8 +328,11 @@ describe("the words of the Rust crates", () => {
   };
   const isChinese = (text: string): boolean => /[\u4e00-\u9fff]{3}/.test(text);
   it("are known in both languages: sub-causes", () => {
-    const all = names(source("diagnosis/subcause/mod.rs"), "NAMES: [", "];");
-    expect(all.length).toBeGreaterThanOrEqual(8);
+    const all = [
+      ...names(source("diagnosis/subcause/mod.rs"), "NAMES: [", "];"),
+      ...names(source("diagnosis/subcause/socket.rs"), "pub const fn name", "}\n    }"),
+    ];
+    expect(all.length).toBeGreaterThanOrEqual(27);
     for (const sub_cause of all) {
       const cause = {
         direction: "server_to_client" as const,
@@ -368,8 +371,9 @@ describe("the words of the Rust crates", () => {
       if (named.length) return named;
       return [...body.matchAll(/^ {4}([A-Z]\w+),$/gm)].map(([, one]) => snake(one));
     };
-    const all = [...variants("Remedy"), ...variants("OnLoss"), ...variants("PacketRemedy")];
-    expect(all.length).toBeGreaterThanOrEqual(29);
+    const kinds = ["Remedy", "OnLoss", "PacketRemedy", "SocketRemedy"];
+    const all = kinds.flatMap(variants);
+    expect(all.length).toBeGreaterThanOrEqual(46);
     const told = all.map((name) => zh.remedy({ remedy: "English.", remedy_name: name }));
     expect(told.every(isChinese), all[told.findIndex((one) => !isChinese(one))]).toBe(true);
     expect(new Set(told).size).toBe(all.length);

@@ -376,6 +376,23 @@ const REMEDIES: Record<string, string> = {
     "检查服务器是否在运行、地址是否正确、防火墙是否丢弃了 SYN；并在服务器端抓包，看它是否到达。",
   let_syn_ack_pass:
     "找出是什么丢弃了返回的应答：防火墙，或与去程不同的路由；并在客户端抓包，看它是否到达。",
+  scale_window_at_syn: "在未启用的一端设置 net.ipv4.tcp_window_scaling=1，或找出去除该选项的中间设备；只有新连接受益。",
+  free_receive_buffer_or_raise_max: "去掉应用中的 SO_RCVBUF，让缓冲区自行增长；或调大 net.core.rmem_max 并重启应用。",
+  free_receive_buffer: "去掉应用中的 SO_RCVBUF，让缓冲区自行增长（至 net.ipv4.tcp_rmem 的第三个值），或在应用中设得更大。",
+  free_window: "去掉应用中的 TCP_WINDOW_CLAMP。",
+  raise_receive_max: "调大接收方 net.ipv4.tcp_rmem 的第三个值（在那里运行 `fullpipe tune plan` 可知调到多少）；新连接立即受益。",
+  read_more: "给读取进程更多 CPU、更快的磁盘或更大的单次读取；更大的缓冲区只会被填满。",
+  free_send_buffer_or_raise_max: "去掉应用中的 SO_SNDBUF，让缓冲区自行增长；或调大 net.core.wmem_max 并重启应用。",
+  raise_send_buffer: "去掉应用中的 SO_SNDBUF，让缓冲区自行增长（至 net.ipv4.tcp_wmem 的第三个值），或在应用中设得更大。",
+  raise_send_max: "调大发送方 net.ipv4.tcp_wmem 的第三个值（在那里运行 `fullpipe tune plan` 可知调到多少）。",
+  pace_less: "调大或去掉应用中的 SO_MAX_PACING_RATE。",
+  write_whole_or_no_delay: "一次写入完整消息（writev、MSG_MORE、TCP_CORK 或带缓冲的流），或在发送方套接字上设置 TCP_NODELAY。",
+  raise_unsent_mark: "调大应用中的 TCP_NOTSENT_LOWAT，或让应用在 poll 返回后立即写入。",
+  keep_order: "找出把同一连接的数据包分散到多条链路的设备（逐包负载均衡、轮询模式的网卡绑定）。",
+  remove_loss_or_use_sack: "消除丢包；若某一端关闭了 SACK，请开启（net.ipv4.tcp_sack）。",
+  keep_window_of_bursts: "若连接用于突发传输，在发送方设置 net.ipv4.tcp_slow_start_after_idle=0。",
+  find_small_mtu: "找出 MTU 较小的隧道或设备（`tracepath`）；若 ICMP 被过滤，net.ipv4.tcp_mtu_probing=1 可探测能通过的最大值。",
+  read_or_grow_memory: "让应用及时读取，或调大 net.ipv4.tcp_rmem；内存紧张时（net.ipv4.tcp_mem）整台主机都会丢弃。",
 };
 
 function remedy({ remedy_name: name, remedy: english }: Remedied): string {
@@ -403,15 +420,49 @@ function claim(of: SubCause): string {
     case "sharing":
       return `多个连接共享路径：同时 ${times} 个连接共传输 ${at}。`;
     case "timeouts":
-      return `重传超时：发送方 ${times} 次等待定时器，共 ${took}。`;
+      return of.time_us
+        ? `重传超时：发送方 ${times} 次等待定时器，共 ${took}。`
+        : `重传超时：共 ${times} 次。`;
     case "idle_restart":
-      return `空闲后重启：${times} 次停顿之后拥塞窗口重新增长（停顿前在途 ${amount}），共 ${took}。`;
+      return of.time_us
+        ? `空闲后重启：${times} 次停顿之后拥塞窗口重新增长（停顿前在途 ${amount}），共 ${took}。`
+        : `空闲后重启：${times} 次停顿之后拥塞窗口缩小并重新增长。`;
     case "delayed_ack":
-      return `延迟 ACK 与 Nagle 算法：${times} 次小写入等待被推迟的 ACK，共 ${took}。`;
+      return of.count
+        ? `延迟 ACK 与 Nagle 算法：${times} 次小写入等待被推迟的 ACK，共 ${took}。`
+        : `小写入等待接收方推迟的 ACK，每次约 ${took}。`;
     case "application_window":
       return `应用层窗口：发送方 ${times} 次在途数据最多 ${amount} 就停下，直到对端应用应答，共 ${took}。`;
     case "ack_path":
       return `确认的返回路径：从时间戳看，ACK 在返回途中等待了 ${took}。`;
+    case "window_scale_missing":
+      return `某一端的 SYN 没有提供窗口缩放，窗口不会超过 65535 字节。`;
+    case "receive_buffer_capped":
+      return `应用设置了 SO_RCVBUF，net.core.rmem_max 把它限制在 ${amount}。`;
+    case "receive_buffer_frozen":
+      return `应用设置了 SO_RCVBUF：缓冲区固定在 ${amount}。`;
+    case "window_clamped":
+      return `TCP_WINDOW_CLAMP 把窗口限制在 ${amount}。`;
+    case "receive_buffer_at_its_largest":
+      return `接收缓冲区已自动增长到 net.ipv4.tcp_rmem 的第三个值（${amount}）。`;
+    case "application_does_not_read":
+      return `应用没有及时读取：套接字中最多积压 ${amount}。`;
+    case "send_buffer_capped":
+      return `应用设置了 SO_SNDBUF，net.core.wmem_max 把它限制在 ${amount}。`;
+    case "send_buffer_frozen":
+      return `应用设置了 SO_SNDBUF：缓冲区固定在 ${amount}。`;
+    case "send_buffer_at_its_largest":
+      return `发送缓冲区已自动增长到 net.ipv4.tcp_wmem 的第三个值（${amount}）。`;
+    case "paced_by_application":
+      return `应用把 SO_MAX_PACING_RATE 设为 ${at}，套接字按此速率发送。`;
+    case "notsent_lowat":
+      return `TCP_NOTSENT_LOWAT 只允许 ${amount} 等待发送，少于在途数据。`;
+    case "reordering":
+      return `${times} 次重传并无必要：路径使数据包乱序。`;
+    case "small_segments":
+      return `每个数据段最多只携带 ${amount}。`;
+    case "dropped_on_arrival":
+      return `该套接字所在主机丢弃了 ${times} 个到达的数据段，因为套接字内存已满。`;
     default:
       return of.claim;
   }

@@ -199,9 +199,8 @@ impl SocketCause {
             | SocketCause::DroppedOnArrival { count } => {
                 Numbers { count: Some(count.into()), ..none }
             }
-            SocketCause::Timeouts { count, rto } => {
-                Numbers { count: Some(count.into()), time: Some(rto), ..none }
-            }
+            // How long it waited is not known: the timer's value is no time that it took.
+            SocketCause::Timeouts { count, .. } => Numbers { count: Some(count.into()), ..none },
             SocketCause::IdleRestart { count, .. } => Numbers { count: Some(count), ..none },
         }
     }
