@@ -5,13 +5,13 @@ use std::collections::HashMap;
 /// Numbers connections by first packet, as a single analyzer would, whatever the number of threads,
 /// if all rounds are combined in order.
 pub struct Numbers {
-    parts: Vec<Part>,
+    parts: Vec<ThreadPart>,
     next: u64,
 }
 
 /// One thread's connections.
 #[derive(Default)]
-struct Part {
+struct ThreadPart {
     opened: u64,
     /// From its own numbers to the capture's, for open connections.
     numbers: HashMap<u64, u64>,
@@ -19,7 +19,7 @@ struct Part {
 
 impl Numbers {
     pub fn new(parts: usize) -> Self {
-        Numbers { parts: (0..parts).map(|_| Part::default()).collect(), next: 0 }
+        Numbers { parts: (0..parts).map(|_| ThreadPart::default()).collect(), next: 0 }
     }
 
     /// Numbers the connections that opened in a round: for each part, their first packets.

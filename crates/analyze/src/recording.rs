@@ -91,8 +91,8 @@ fn read(name: String, mut lines: Lines, config: &Config) -> Recorded {
         let before = counts.samples.saturating_add(notes.len() as u64);
         match entry(&line, before) {
             Ok(None) => {}
-            Ok(Some(Entry::Note(note))) => notes.push(*note),
-            Ok(Some(Entry::Sample(sample))) => {
+            Ok(Some(RecordedEntry::Note(note))) => notes.push(*note),
+            Ok(Some(RecordedEntry::Sample(sample))) => {
                 counts.samples += 1;
                 if config.filter.as_ref().is_none_or(|one| one.matches(sample.local, sample.remote))
                 {
@@ -110,13 +110,13 @@ fn read(name: String, mut lines: Lines, config: &Config) -> Recorded {
 }
 
 /// What a line holds.
-enum Entry {
+enum RecordedEntry {
     Sample(Box<Sample>),
     Note(Box<Note>),
 }
 
 /// What a line holds, after so many others; `None` of an empty one.
-fn entry(line: &[u8], before: u64) -> Result<Option<Entry>, String> {
+fn entry(line: &[u8], before: u64) -> Result<Option<RecordedEntry>, String> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
     }
@@ -125,9 +125,9 @@ fn entry(line: &[u8], before: u64) -> Result<Option<Entry>, String> {
     }
     let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
     // Nearly every line is a sample, so a note is what is none.
-    let parsed = text.parse().map(|sample| Entry::Sample(Box::new(sample)));
+    let parsed = text.parse().map(|sample| RecordedEntry::Sample(Box::new(sample)));
     let parsed = parsed.or_else(|error: ParseSampleError| {
-        let note = text.parse().map(|note| Entry::Note(Box::new(note)));
+        let note = text.parse().map(|note| RecordedEntry::Note(Box::new(note)));
         note.map_err(|_: ParseSampleError| error)
     });
     parsed.map(Some).map_err(|error| error.to_string())

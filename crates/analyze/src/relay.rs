@@ -28,12 +28,12 @@ pub trait Source {
 
 /// The lanes, and the source that their threads share.
 pub struct Relay<S: Source> {
-    state: Mutex<State<S>>,
+    state: Mutex<RelayState<S>>,
     changed: Condvar,
     count: usize,
 }
 
-struct State<S: Source> {
+struct RelayState<S: Source> {
     /// `None` while a thread reads.
     source: Option<S>,
     has_ended: bool,
@@ -52,7 +52,8 @@ impl<S: Source> Relay<S> {
     /// `count` lanes, fed from `source`.
     pub fn new(source: S, count: usize) -> Self {
         let queues = (0..count).map(|_| VecDeque::new()).collect();
-        let state = State { source: Some(source), has_ended: false, queues, spare: Vec::new() };
+        let state =
+            RelayState { source: Some(source), has_ended: false, queues, spare: Vec::new() };
         Relay { state: Mutex::new(state), changed: Condvar::new(), count }
     }
 
@@ -72,7 +73,7 @@ impl<S: Source> Relay<S> {
         self.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<S>> {
+    fn lock(&self) -> MutexGuard<'_, RelayState<S>> {
         // No code of a source runs under the lock, so the state is intact after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

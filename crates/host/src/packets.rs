@@ -36,7 +36,7 @@ const CONNECTIONS_MAX: usize = 1 << 16;
 pub struct Packets {
     stop: Arc<AtomicBool>,
     /// Nothing once it was joined.
-    thread: Option<JoinHandle<Result<Seen, Refused>>>,
+    thread: Option<JoinHandle<Result<SeenPackets, Refused>>>,
 }
 
 impl Drop for Packets {
@@ -51,7 +51,7 @@ type Analyses = BTreeMap<u32, Analyzer>;
 
 /// What the thread hands over.
 #[derive(Debug)]
-struct Seen {
+struct SeenPackets {
     analyses: Analyses,
     missed: u64,
 }
@@ -113,7 +113,7 @@ fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-fn look(mut ring: PacketRing, stop: &AtomicBool) -> Result<Seen, Refused> {
+fn look(mut ring: PacketRing, stop: &AtomicBool) -> Result<SeenPackets, Refused> {
     let mut analyses = Analyses::new();
     loop {
         // Seen before the wait: then the block that the kernel was filling is read as well.
@@ -122,7 +122,7 @@ fn look(mut ring: PacketRing, stop: &AtomicBool) -> Result<Seen, Refused> {
         wait::readable(ring.as_fd(), Some(RETIRE_AFTER.saturating_mul(2))).map_err(failed)?;
         ring.read(|seen| add(&mut analyses, seen));
         if is_last {
-            return Ok(Seen { analyses, missed: ring.drops()? });
+            return Ok(SeenPackets { analyses, missed: ring.drops()? });
         }
     }
 }

@@ -112,7 +112,8 @@ pub fn why(
     let selected = busy.len();
     busy.sort_by_key(|socket| std::cmp::Reverse((waits(socket), socket.rate(), socket.key)));
     busy.truncate(options.most);
-    let seen: Vec<Seen> = busy.into_iter().map(|socket| Seen::new(socket, watch)).collect();
+    let seen: Vec<SeenSocket> =
+        busy.into_iter().map(|socket| SeenSocket::new(socket, watch)).collect();
     let mut found = answers(watch, &seen, options.span, interrupt, tick)?;
     found.selected = selected;
     Ok(found)
@@ -124,7 +125,7 @@ pub fn why(
 /// **Order of calls.** [`Following::start`], then [`Following::answer`] again and again: each
 /// samples for a while, and answers for what it has seen of the last second.
 pub struct Following {
-    seen: Seen,
+    seen: SeenSocket,
     targets: Vec<Target>,
     samples: HashMap<SocketKey, Vec<Sample>>,
 }
@@ -142,7 +143,7 @@ impl Following {
     ) -> Result<Option<Following>, Refused> {
         watch.look()?;
         watch.look()?;
-        let seen = watch.between(local, remote).map(|socket| Seen::new(socket, watch));
+        let seen = watch.between(local, remote).map(|socket| SeenSocket::new(socket, watch));
         Ok(seen.map(|seen| {
             let targets = [Some(seen.target), seen.other].into_iter().flatten().collect();
             Following { seen, targets, samples: HashMap::new() }
@@ -182,15 +183,18 @@ pub fn why_one(
 ) -> Result<Found, Refused> {
     watch.look()?;
     watch.look()?;
-    let seen: Vec<Seen> =
-        watch.between(local, remote).map(|socket| Seen::new(socket, watch)).into_iter().collect();
+    let seen: Vec<SeenSocket> = watch
+        .between(local, remote)
+        .map(|socket| SeenSocket::new(socket, watch))
+        .into_iter()
+        .collect();
     answers(watch, &seen, span, interrupt, tick)
 }
 
 /// Follows connections, and answers for each.
 fn answers(
     watch: &mut Watch,
-    seen: &[Seen],
+    seen: &[SeenSocket],
     span: Duration,
     interrupt: &Interrupt,
     tick: &mut dyn FnMut(Duration),
@@ -256,7 +260,7 @@ fn waits(socket: &WatchedSocket) -> bool {
 }
 
 /// A connection that is followed.
-struct Seen {
+struct SeenSocket {
     target: Target,
     other: Option<Target>,
     namespace: Arc<str>,
@@ -268,10 +272,10 @@ fn target(socket: &WatchedSocket) -> Target {
     Target { key: socket.key, local: socket.local, remote: socket.remote }
 }
 
-impl Seen {
-    fn new(socket: &WatchedSocket, watch: &Watch) -> Seen {
+impl SeenSocket {
+    fn new(socket: &WatchedSocket, watch: &Watch) -> SeenSocket {
         let other = watch.between(socket.remote, socket.local).map(target);
-        Seen {
+        SeenSocket {
             target: target(socket),
             other: other.filter(|other| other.key != socket.key),
             namespace: Arc::clone(&socket.namespace),

@@ -99,7 +99,7 @@ impl Ethtool {
     fn ask(&self, device: &str, data: &mut [u8]) -> Result<(), Errno> {
         /// `struct ifreq` with its pointer.
         #[repr(C)]
-        struct Request {
+        struct InterfaceRequest {
             name: [libc::c_char; libc::IFNAMSIZ],
             data: *mut c_void,
             rest: [u8; 16],
@@ -111,7 +111,7 @@ impl Ethtool {
         for (to, from) in name.iter_mut().zip(device.bytes()) {
             *to = from as libc::c_char;
         }
-        let mut request = Request { name, data: data.as_mut_ptr().cast(), rest: [0; 16] };
+        let mut request = InterfaceRequest { name, data: data.as_mut_ptr().cast(), rest: [0; 16] };
         // SAFETY: the kernel reads and writes `request`, and behind `data` at most the answer to
         // its command, for which there is more than room; both live through the call.
         let done = unsafe {

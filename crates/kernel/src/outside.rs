@@ -35,38 +35,38 @@ pub struct Outside {
 
 /// The kind of socket, encoded as the request byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SocketKind {
     Tcp4 = 1,
     Tcp6,
     Udp4,
     Udp6,
 }
 
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for SocketKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Kind::Tcp4 => "TCP over IPv4",
-            Kind::Tcp6 => "TCP over IPv6",
-            Kind::Udp4 => "UDP over IPv4",
-            Kind::Udp6 => "UDP over IPv6",
+            SocketKind::Tcp4 => "TCP over IPv4",
+            SocketKind::Tcp6 => "TCP over IPv6",
+            SocketKind::Udp4 => "UDP over IPv4",
+            SocketKind::Udp6 => "UDP over IPv6",
         })
     }
 }
 
-impl Kind {
-    fn from_byte(byte: u8) -> Option<Kind> {
-        [Kind::Tcp4, Kind::Tcp6, Kind::Udp4, Kind::Udp6]
+impl SocketKind {
+    fn from_byte(byte: u8) -> Option<SocketKind> {
+        [SocketKind::Tcp4, SocketKind::Tcp6, SocketKind::Udp4, SocketKind::Udp6]
             .into_iter()
             .find(|&kind| kind as u8 == byte)
     }
 
     fn open(self) -> nix::Result<OwnedFd> {
-        let family = if matches!(self, Kind::Tcp4 | Kind::Udp4) {
+        let family = if matches!(self, SocketKind::Tcp4 | SocketKind::Udp4) {
             AddressFamily::Inet
         } else {
             AddressFamily::Inet6
         };
-        let kind = if matches!(self, Kind::Tcp4 | Kind::Tcp6) {
+        let kind = if matches!(self, SocketKind::Tcp4 | SocketKind::Tcp6) {
             SockType::Stream
         } else {
             SockType::Datagram
@@ -110,7 +110,7 @@ impl Outside {
     /// of [`Outside::begin_connect`], it ends with a reset until
     /// [`crate::transparent::end_at_close`]: whoever dies has not completed what it sent.
     pub fn connect(&self, address: SocketAddr) -> Result<TcpStream, Refused> {
-        let fd = self.open(if address.is_ipv4() { Kind::Tcp4 } else { Kind::Tcp6 })?;
+        let fd = self.open(if address.is_ipv4() { SocketKind::Tcp4 } else { SocketKind::Tcp6 })?;
         connect(fd.as_raw_fd(), &SockaddrStorage::from(address))
             .map_err(|errno| Refused::new("connect outside", address.to_string(), errno))?;
         Ok(TcpStream::from(fd))
@@ -119,8 +119,11 @@ impl Outside {
     /// Starts a TCP connection to `address` as seen from outside without blocking: once the socket
     /// is writable, it is connected or has an error.
     pub fn begin_connect(&self, address: SocketAddr) -> Result<TcpStream, Refused> {
-        let stream =
-            TcpStream::from(self.open(if address.is_ipv4() { Kind::Tcp4 } else { Kind::Tcp6 })?);
+        let stream = TcpStream::from(self.open(if address.is_ipv4() {
+            SocketKind::Tcp4
+        } else {
+            SocketKind::Tcp6
+        })?);
         let refused =
             |errno: nix::Error| Refused::new("connect outside", address.to_string(), errno);
         stream
@@ -134,7 +137,7 @@ impl Outside {
 
     /// A UDP socket that sends to and receives from `address` only.
     pub fn udp(&self, address: SocketAddr) -> Result<UdpSocket, Refused> {
-        let fd = self.open(if address.is_ipv4() { Kind::Udp4 } else { Kind::Udp6 })?;
+        let fd = self.open(if address.is_ipv4() { SocketKind::Udp4 } else { SocketKind::Udp6 })?;
         connect(fd.as_raw_fd(), &SockaddrStorage::from(address))
             .map_err(|errno| Refused::new("connect outside", address.to_string(), errno))?;
         Ok(UdpSocket::from(fd))
@@ -153,7 +156,7 @@ impl Outside {
             .hint("start the link again, and leave that process alone"))
     }
 
-    fn open(&self, kind: Kind) -> Result<OwnedFd, Refused> {
+    fn open(&self, kind: SocketKind) -> Result<OwnedFd, Refused> {
         let _turn = self.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         ask(&self.socket, kind).map_err(|cause| {
             Refused::new("open socket outside", kind.to_string(), cause)
@@ -169,7 +172,7 @@ pub fn end_datagrams(socket: &UdpSocket) {
 }
 
 /// One request, one answer: 0 and a descriptor, or an errno.
-fn ask(socket: &OwnedFd, kind: Kind) -> std::io::Result<OwnedFd> {
+fn ask(socket: &OwnedFd, kind: SocketKind) -> std::io::Result<OwnedFd> {
     let fd = socket.as_raw_fd();
     sendmsg::<()>(fd, &[IoSlice::new(&[kind as u8])], &[], MsgFlags::MSG_NOSIGNAL, None)?;
     let mut answer = [0; 4];
@@ -220,7 +223,8 @@ fn serve(socket: &OwnedFd) -> ! {
             Err(nix::Error::EINTR) => continue,
             _ => break,
         }
-        let opened = Kind::from_byte(request[0]).ok_or(nix::Error::EINVAL).and_then(Kind::open);
+        let opened =
+            SocketKind::from_byte(request[0]).ok_or(nix::Error::EINVAL).and_then(SocketKind::open);
         let sent = match &opened {
             Ok(opened) => {
                 let rights = [opened.as_raw_fd()];

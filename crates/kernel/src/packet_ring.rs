@@ -52,7 +52,7 @@ const ARPHRD_LOOPBACK: u16 = 772;
 
 /// `struct tpacket_req3`.
 #[repr(C)]
-struct Request {
+struct RingRequest {
     block_size: libc::c_uint,
     block_nr: libc::c_uint,
     frame_size: libc::c_uint,
@@ -179,7 +179,7 @@ fn open(device: &str, index: u32, snaplen: Bytes) -> Result<PacketRing, Refused>
     let program = libc::sock_fprog { len: 1, filter: filter.as_mut_ptr() };
     set(&fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
         .map_err(|e| Refused::new("set snaplen", device, e))?;
-    let request = Request {
+    let request = RingRequest {
         block_size: BLOCK_SIZE as libc::c_uint,
         block_nr: BLOCKS as libc::c_uint,
         frame_size: FRAME_SIZE as libc::c_uint,

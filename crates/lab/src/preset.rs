@@ -191,7 +191,7 @@ pub fn list_presets() -> Result<Vec<ListedPreset>, LoadError> {
 }
 
 /// A scenario file, read and parsed once.
-struct Source {
+struct ScenarioSource {
     file: File,
     /// The folder in which the files that it names are searched.
     folder: PathBuf,
@@ -204,7 +204,7 @@ struct Library<'a> {
     over: &'a [Override],
     repeat: Option<u32>,
     /// The sources read, by name.
-    sources: BTreeMap<String, Source>,
+    sources: BTreeMap<String, ScenarioSource>,
     /// The presets of each folder of presets, by its name.
     folders: BTreeMap<String, Vec<String>>,
     /// The number of runs of each, including what it includes.
@@ -284,7 +284,7 @@ impl<'a> Library<'a> {
     }
 
     /// The preset or file of that name, read the first time; `None` if there is neither.
-    fn source(&mut self, name: &str) -> Result<Option<&Source>, LoadError> {
+    fn source(&mut self, name: &str) -> Result<Option<&ScenarioSource>, LoadError> {
         if !self.sources.contains_key(name) {
             let Some(source) = read(name)? else { return Ok(None) };
             self.sources.insert(name.into(), source);
@@ -310,7 +310,7 @@ impl<'a> Library<'a> {
 }
 
 /// The preset or file of that name; `None` if there is neither.
-fn read(name: &str) -> Result<Option<Source>, LoadError> {
+fn read(name: &str) -> Result<Option<ScenarioSource>, LoadError> {
     let path = Path::new(name);
     let preset = PRESETS.iter().find(|preset| preset.name == name);
     let (text, folder) = match preset {
@@ -326,7 +326,7 @@ fn read(name: &str) -> Result<Option<Source>, LoadError> {
     };
     let file =
         File::parse(&text).map_err(|cause| LoadError::Scenario { name: name.into(), cause })?;
-    Ok(Some(Source { file, folder, is_file: preset.is_none() }))
+    Ok(Some(ScenarioSource { file, folder, is_file: preset.is_none() }))
 }
 
 /// Whether a name can only be meant as that of a file.

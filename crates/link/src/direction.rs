@@ -21,16 +21,16 @@ use std::io::IoSlice;
 
 /// Segments of one frame that are delivered together.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct SegmentRun {
     frame: u64,
     index: u16,
     count: u16,
     treatment: Treatment,
 }
 
-impl Run {
-    fn of(first: &Departure<Segment>) -> Run {
-        Run {
+impl SegmentRun {
+    fn of(first: &Departure<Segment>) -> SegmentRun {
+        SegmentRun {
             frame: first.item.frame,
             index: first.item.index,
             count: 1,
@@ -40,7 +40,7 @@ impl Run {
 
     /// What is handed over of `frame`, which this run is of.
     fn parts<'a>(&self, frame: &'a [u8], layout: &'a Layout) -> Parts<'a> {
-        let Run { index, count, treatment, .. } = *self;
+        let SegmentRun { index, count, treatment, .. } = *self;
         Parts { frame, layout, index, count, treatment }
     }
 
@@ -220,7 +220,7 @@ impl Direction {
             }
             None => return false,
         };
-        let mut run = Run::of(&departure);
+        let mut run = SegmentRun::of(&departure);
         let Some(layout) = lane.memory().get(run.frame).map(|(_, layout)| layout) else {
             return false;
         };

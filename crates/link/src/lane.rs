@@ -35,13 +35,13 @@ pub struct Lane {
     memory: Memory,
     coalesce: Duration,
     /// The next planned delivery, valid until the link's next departure changes.
-    plan: Option<Plan>,
+    plan: Option<LanePlan>,
     /// An event that has happened but does not belong to the previous delivery.
     ahead: Option<Event<Segment>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Plan {
+struct LanePlan {
     /// When the first segment departs.
     first: Instant,
     /// When the last of the segments to deliver together departs.
@@ -155,7 +155,7 @@ impl Lane {
         match self.plan {
             Some(plan) if plan.first == first => Some(plan.due),
             _ => {
-                let plan = Plan { first, due: self.worth_waiting_for(first) };
+                let plan = LanePlan { first, due: self.worth_waiting_for(first) };
                 self.plan = Some(plan);
                 Some(plan.due)
             }

@@ -77,12 +77,12 @@ pub(super) struct Places(Arc<Mutex<Taken>>);
 struct Taken {
     next: u64,
     /// By their numbers, so the oldest is the first.
-    held: BTreeMap<u64, Held>,
+    held: BTreeMap<u64, HeldPlace>,
 }
 
 /// A place that somebody has.
 #[derive(Debug)]
-struct Held {
+struct HeldPlace {
     who: Who,
     /// The connection, for as long as it may lose its place.
     stream: Option<TcpStream>,
@@ -113,7 +113,7 @@ impl Places {
         taken.next += 1;
         // Without a descriptor to spare, it keeps its place.
         let stream = stream.try_clone().ok();
-        taken.held.insert(number, Held { who, stream, is_silent: true });
+        taken.held.insert(number, HeldPlace { who, stream, is_silent: true });
         Some(Place { places: self.clone(), number })
     }
 

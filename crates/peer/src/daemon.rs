@@ -84,7 +84,7 @@ pub trait Service: Send + Sync {
 /// A session of an authenticated peer.
 #[derive(Debug)]
 pub struct Session<'a> {
-    daemon: &'a Shared,
+    daemon: &'a DaemonShared,
     number: u64,
     /// The peer's key; `None` over loopback without keys.
     pub key: Option<PublicKey>,
@@ -93,7 +93,7 @@ pub struct Session<'a> {
 }
 
 /// The state that all threads of a daemon share.
-struct Shared {
+struct DaemonShared {
     limits: Limits,
     keys: Keyring,
     meet: Rendezvous,
@@ -101,20 +101,20 @@ struct Shared {
     carriers: Option<CarrierSink>,
     strangers: Places,
     carrier_places: Places,
-    state: Mutex<State>,
+    state: Mutex<DaemonState>,
     log: Box<dyn Fn(&str) + Send + Sync>,
     /// Bounds the lines that peers cause.
     bound: LogBound,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for DaemonShared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("DaemonShared").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 
 #[derive(Default)]
-struct State {
+struct DaemonState {
     sessions: HashMap<u64, Open>,
     /// The number of the next session, or of the next sign of life of one.
     next: u64,
@@ -126,7 +126,7 @@ struct Open {
     who: Who,
     stream: TcpStream,
     busy: bool,
-    /// When it last asked for something, in the order of [`State::next`]; `None`: never yet.
+    /// When it last asked for something, in the order of [`DaemonState::next`]; `None`: never yet.
     asked: Option<u64>,
 }
 
@@ -134,7 +134,7 @@ struct Open {
 pub struct Daemon {
     listener: TcpListener,
     addr: SocketAddr,
-    shared: Shared,
+    shared: DaemonShared,
 }
 
 impl std::fmt::Debug for Daemon {
@@ -175,7 +175,7 @@ impl Daemon {
         let listener = transport.listen(addr).map_err(bind)?;
         listener.set_nonblocking(true).map_err(bind)?;
         let addr = listener.local_addr().map_err(bind)?;
-        let shared = Shared {
+        let shared = DaemonShared {
             limits,
             keys,
             meet: Rendezvous::default(),
@@ -273,7 +273,7 @@ fn accept(listener: &TcpListener) -> io::Result<Option<(TcpStream, SocketAddr)>>
     }
 }
 
-impl State {
+impl DaemonState {
     /// Opens a session, and gives its number; `None` if there is no place. One that does nothing
     /// loses its place to a newer one of the same peer, and one that never asked for anything to
     /// any.
@@ -301,8 +301,8 @@ impl State {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl DaemonShared {
+    fn state(&self) -> MutexGuard<'_, DaemonState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

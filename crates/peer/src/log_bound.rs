@@ -15,16 +15,16 @@ pub(crate) const EACH: Duration = Duration::from_secs(3);
 
 /// The bound of one log.
 #[derive(Debug, Default)]
-pub(crate) struct LogBound(Mutex<State>);
+pub(crate) struct LogBound(Mutex<LogState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct LogState {
     /// Up to when the lines that passed have used the log's time; it may be ahead by a burst.
     used: Instant,
     left_out: u64,
 }
 
-impl State {
+impl LogState {
     /// Whether a line may pass.
     fn passes(&mut self, now: Instant) -> bool {
         let since = self.used.max(now) + EACH;
@@ -46,7 +46,7 @@ impl State {
 }
 
 impl LogBound {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, LogState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -52,7 +52,7 @@ enum Axis {
 
 /// The answer.
 #[derive(Debug, Serialize)]
-struct Answer {
+struct LawAnswer {
     /// Goodput of all connections together.
     #[serde(rename = "goodput_bps", with = "column::rate")]
     goodput: Rate,
@@ -88,7 +88,7 @@ pub fn answer(question: impl Read) -> Result<String, String> {
         kernel: None,
         loss: None,
     };
-    let answer = Answer { goodput, limit, needs: sheet(&needs), curve: question.curve() };
+    let answer = LawAnswer { goodput, limit, needs: sheet(&needs), curve: question.curve() };
     serde_json::to_string(&answer).map_err(|cause| cause.to_string())
 }
 

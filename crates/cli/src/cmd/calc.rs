@@ -97,7 +97,7 @@ const USUAL_RTTS_US: [u64; 8] = [200, 1_000, 5_000, 20_000, 50_000, 80_000, 150_
 
 /// The answer for one path.
 #[derive(Serialize)]
-struct Answer {
+struct PathAnswer {
     #[serde(flatten)]
     sheet: Sheet,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -206,7 +206,7 @@ impl Calc {
             None => question.kernels().into_iter().map(HostSettings::defaults).collect::<Vec<_>>(),
         };
         let sheet = sheet_for(&question, &settings);
-        let answer = Answer {
+        let answer = PathAnswer {
             file: self.file.map(|amount| FileSheet::new(&sheet, amount)),
             memory: self.memory_sheet(path, &settings),
             this_host: host
@@ -233,7 +233,7 @@ impl Calc {
     }
 }
 
-impl Answer {
+impl PathAnswer {
     fn render(&self, host: Option<&ThisHost>) -> String {
         let layout = layout();
         let mut parts = Vec::new();

@@ -152,7 +152,7 @@ enum Limiter {
 
 /// The JSON of `fullpipe get`.
 #[derive(Serialize)]
-struct Document<'a> {
+struct GetDocument<'a> {
     schema: Version,
     files: &'a [Fetched],
 }
@@ -221,7 +221,7 @@ impl Get {
             interrupt.set();
         });
         if self.json && (failed.is_none() || !all.is_empty()) {
-            print_json(&Document { schema: Version::default(), files: &all })?;
+            print_json(&GetDocument { schema: Version::default(), files: &all })?;
         }
         failed.map_or(Ok(0), Err)
     }

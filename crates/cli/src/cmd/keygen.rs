@@ -32,7 +32,7 @@ pub struct Keygen {
 
 /// The JSON of `fullpipe keygen`.
 #[derive(Serialize)]
-struct Document {
+struct KeygenDocument {
     /// The file with the private key.
     file: String,
     /// What others may know.
@@ -60,7 +60,8 @@ impl Keygen {
             _ => failed(&format!("{error}; name a file in a folder that you may write to")),
         })?;
         if self.json {
-            let document = Document { file: file.to_string(), public_key: public.to_string() };
+            let document =
+                KeygenDocument { file: file.to_string(), public_key: public.to_string() };
             return Ok(print_json(&document).map(|()| 0)?);
         }
         let name = if self.name.is_empty() { String::new() } else { format!(" {}", self.name) };

@@ -23,7 +23,7 @@ Examples:
   fullpipe schema run --json | jq '.properties | keys'")]
 pub struct Schema {
     /// What a row is of.
-    kind: Option<Kind>,
+    kind: Option<SchemaKind>,
     /// Print the JSON Schema; without a kind, an array of the kinds.
     #[arg(long)]
     json: bool,
@@ -33,7 +33,7 @@ pub struct Schema {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
-enum Kind {
+enum SchemaKind {
     /// A connection of `analyze --jsonl`, and each of `analyze --json`
     Connection,
     /// A packet of `analyze --packets --jsonl`
@@ -59,7 +59,7 @@ enum Kind {
 /// A kind, as a list names it.
 #[derive(serde::Serialize)]
 struct Listed {
-    kind: Kind,
+    kind: SchemaKind,
     what: String,
 }
 
@@ -82,15 +82,15 @@ impl Schema {
     }
 }
 
-fn name(kind: Kind) -> String {
+fn name(kind: SchemaKind) -> String {
     kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 fn listed() -> impl Iterator<Item = Listed> {
-    Kind::value_variants().iter().map(|kind| Listed { kind: *kind, what: kind.what() })
+    SchemaKind::value_variants().iter().map(|kind| Listed { kind: *kind, what: kind.what() })
 }
 
-impl Kind {
+impl SchemaKind {
     /// What a row is, as the help of the option says it.
     fn what(self) -> String {
         let value = self.to_possible_value();
@@ -100,19 +100,19 @@ impl Kind {
     fn schema(self) -> JsonSchema {
         let what = self.what();
         match self {
-            Kind::Connection => JsonSchema::of(&what, CONNECTIONS)
+            SchemaKind::Connection => JsonSchema::of(&what, CONNECTIONS)
                 .with_list("findings", JsonSchema::of("what a limit means", FINDINGS))
                 .with_list("sub_causes", JsonSchema::of("what lies behind a limit", SUB_CAUSES))
                 .with_list("intervals", JsonSchema::of("with --intervals", INTERVALS)),
-            Kind::Packet => JsonSchema::of(&what, PACKETS),
-            Kind::Run => JsonSchema::of(&what, RUNS).and(SCENARIOS),
-            Kind::LiveConnection => JsonSchema::of(&what, LIVE_CONNECTIONS),
-            Kind::Sample => JsonSchema::of(&what, SAMPLES),
-            Kind::ConnectionRow => JsonSchema::of_rows(&what, CONNECTIONS),
-            Kind::IntervalRow => JsonSchema::of_rows(&what, WHOLES).and_rows(INTERVALS),
-            Kind::FindingRow => JsonSchema::of_rows(&what, WHOLES).and_rows(FINDINGS),
-            Kind::SpanRow => JsonSchema::of_rows(&what, WHOLES).and_rows(SPANS),
-            Kind::Problem => JsonSchema::of_rows(&what, CAPTURE_PROBLEMS),
+            SchemaKind::Packet => JsonSchema::of(&what, PACKETS),
+            SchemaKind::Run => JsonSchema::of(&what, RUNS).and(SCENARIOS),
+            SchemaKind::LiveConnection => JsonSchema::of(&what, LIVE_CONNECTIONS),
+            SchemaKind::Sample => JsonSchema::of(&what, SAMPLES),
+            SchemaKind::ConnectionRow => JsonSchema::of_rows(&what, CONNECTIONS),
+            SchemaKind::IntervalRow => JsonSchema::of_rows(&what, WHOLES).and_rows(INTERVALS),
+            SchemaKind::FindingRow => JsonSchema::of_rows(&what, WHOLES).and_rows(FINDINGS),
+            SchemaKind::SpanRow => JsonSchema::of_rows(&what, WHOLES).and_rows(SPANS),
+            SchemaKind::Problem => JsonSchema::of_rows(&what, CAPTURE_PROBLEMS),
         }
     }
 
@@ -125,27 +125,27 @@ impl Kind {
             report::Column::text("absent where").leaves(1),
         ]);
         match self {
-            Kind::Connection | Kind::ConnectionRow => add(&mut table, CONNECTIONS),
-            Kind::Packet => add(&mut table, PACKETS),
-            Kind::Run => {
+            SchemaKind::Connection | SchemaKind::ConnectionRow => add(&mut table, CONNECTIONS),
+            SchemaKind::Packet => add(&mut table, PACKETS),
+            SchemaKind::Run => {
                 add(&mut table, RUNS);
                 add(&mut table, SCENARIOS);
             }
-            Kind::LiveConnection => add(&mut table, LIVE_CONNECTIONS),
-            Kind::Sample => add(&mut table, SAMPLES),
-            Kind::IntervalRow => {
+            SchemaKind::LiveConnection => add(&mut table, LIVE_CONNECTIONS),
+            SchemaKind::Sample => add(&mut table, SAMPLES),
+            SchemaKind::IntervalRow => {
                 add(&mut table, WHOLES);
                 add(&mut table, INTERVALS);
             }
-            Kind::FindingRow => {
+            SchemaKind::FindingRow => {
                 add(&mut table, WHOLES);
                 add(&mut table, FINDINGS);
             }
-            Kind::SpanRow => {
+            SchemaKind::SpanRow => {
                 add(&mut table, WHOLES);
                 add(&mut table, SPANS);
             }
-            Kind::Problem => add(&mut table, CAPTURE_PROBLEMS),
+            SchemaKind::Problem => add(&mut table, CAPTURE_PROBLEMS),
         }
         table
     }

@@ -94,7 +94,7 @@ pub struct Test {
 
 /// The JSON of `fullpipe test`.
 #[derive(Serialize)]
-struct Document<'a> {
+struct TestDocument<'a> {
     schema: Version,
     /// The far host, as the user named it.
     host: &'a str,
@@ -219,7 +219,7 @@ impl Test {
             };
             let runs = done.iter().map(run).collect();
             let (schema, host) = (Version::default(), self.host.as_str());
-            let document = Document { schema, host, idle_rtt, path_mtu, runs };
+            let document = TestDocument { schema, host, idle_rtt, path_mtu, runs };
             return Ok(print_json(&document)?);
         }
         let runs: Vec<TestedRun<'_>> = done

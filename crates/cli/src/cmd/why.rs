@@ -109,7 +109,7 @@ enum Which {
 
 /// The JSON of `fullpipe why`.
 #[derive(Serialize)]
-struct Document<'a> {
+struct WhyDocument<'a> {
     schema: Version,
     /// When the look ended, since 1970.
     #[serde(rename = "looked_ns", with = "column::instant")]
@@ -217,7 +217,7 @@ impl Why {
         let connections: Vec<&LiveConnection> =
             found.followed.iter().map(|one| &one.connection).collect();
         if self.json {
-            let document = Document {
+            let document = WhyDocument {
                 schema: Version::default(),
                 looked,
                 total: found.connections,

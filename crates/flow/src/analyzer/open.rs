@@ -95,10 +95,10 @@ impl Open {
     /// Ends the connection between these ends. The capture went on until `until`.
     pub fn ended(self, key: FlowKey, config: &Config, until: Instant) -> Ended {
         match self {
-            Open::Lone(lone) => Ended { id: lone.id, until, kind: Kind::Lone(lone, key) },
+            Open::Lone(lone) => Ended { id: lone.id, until, kind: EndedAs::Lone(lone, key) },
             Open::Tracked(tracker) => {
                 let found = Box::new(diagnosed(*tracker, key, config, until));
-                Ended { id: found.connection.id, until, kind: Kind::Diagnosed(found) }
+                Ended { id: found.connection.id, until, kind: EndedAs::Diagnosed(found) }
             }
         }
     }
@@ -111,11 +111,11 @@ pub struct Ended {
     id: u64,
     /// How far the capture had gone.
     until: Instant,
-    kind: Kind,
+    kind: EndedAs,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum EndedAs {
     Lone(Box<Lone>, FlowKey),
     Diagnosed(Box<DiagnosedConnection>),
 }
@@ -135,8 +135,8 @@ impl Ended {
     #[must_use]
     pub fn with_findings(self) -> Self {
         let kind = match self.kind {
-            Kind::Diagnosed(found) => Kind::Diagnosed(Box::new(found.with_findings())),
-            lone @ Kind::Lone(..) => lone,
+            EndedAs::Diagnosed(found) => EndedAs::Diagnosed(Box::new(found.with_findings())),
+            lone @ EndedAs::Lone(..) => lone,
         };
         Ended { kind, ..self }
     }
@@ -144,8 +144,8 @@ impl Ended {
     /// The connection with its diagnoses, by the configuration with which it was followed.
     pub fn diagnosed(self, config: &Config) -> DiagnosedConnection {
         let mut found = match self.kind {
-            Kind::Lone(lone, key) => diagnosed(lone.tracker(config), key, config, self.until),
-            Kind::Diagnosed(found) => *found,
+            EndedAs::Lone(lone, key) => diagnosed(lone.tracker(config), key, config, self.until),
+            EndedAs::Diagnosed(found) => *found,
         };
         if found.connection.id != self.id {
             found.renumber(self.id);

@@ -36,7 +36,7 @@ const BEHIND: u32 = 1 << 20;
 
 /// What is known of a retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum RepeatState {
     /// Its data was not yet reported to have arrived.
     Awaited,
     /// Its data arrived; it is not known from which transmission.
@@ -58,7 +58,7 @@ struct Repeat {
     stamp: Option<u32>,
     /// It is the first retransmission of its data, and data above it had arrived before.
     overtaken: bool,
-    state: State,
+    state: RepeatState,
     /// When its data was reported to have arrived; meaningful once it is no longer awaited.
     reported: Instant,
 }
@@ -123,7 +123,7 @@ impl Repeats {
             at,
             stamp,
             overtaken,
-            state: State::Awaited,
+            state: RepeatState::Awaited,
             reported: at,
         });
         *awaited += 1;
@@ -163,10 +163,10 @@ impl Repeats {
             repeat.state = match own.or(at_edge).or_else(|| repeat.is_answered_early(answer)) {
                 Some(true) => {
                     outcome.overtaken += u64::from(repeat.overtaken);
-                    State::Needless
+                    RepeatState::Needless
                 }
-                Some(false) => State::Filled,
-                None => State::Arrived,
+                Some(false) => RepeatState::Filled,
+                None => RepeatState::Arrived,
             };
         }
         outcome
@@ -194,19 +194,20 @@ impl Repeats {
         repeats.retain_mut(|repeat| {
             let place = places.next().unwrap_or(usize::MAX);
             if chosen[place] {
-                if repeat.state != State::Filled && !repeat.is_of_copy(answer) {
+                if repeat.state != RepeatState::Filled && !repeat.is_of_copy(answer) {
                     outcome.spurious += 1;
-                    let is_counted = matches!(repeat.state, State::Needless | State::Missing);
+                    let is_counted =
+                        matches!(repeat.state, RepeatState::Needless | RepeatState::Missing);
                     outcome.overtaken += u64::from(repeat.overtaken && !is_counted);
                 }
                 return false;
             }
-            if place < latest && repeat.state == State::Needless {
+            if place < latest && repeat.state == RepeatState::Needless {
                 if *held_back {
                     outcome.spurious += 1;
                     return false;
                 }
-                repeat.state = State::Missing;
+                repeat.state = RepeatState::Missing;
             }
             !repeat.to.is_before(oldest)
         });
@@ -229,7 +230,7 @@ impl Repeats {
         let is_unanswered = |repeat: &&Repeat| {
             let is_newer =
                 echo.zip(repeat.stamp).is_some_and(|(echo, stamp)| is_older(echo, stamp));
-            repeat.state == State::Needless && (is_newer || answered.since(repeat.at) < rtt)
+            repeat.state == RepeatState::Needless && (is_newer || answered.since(repeat.at) < rtt)
         };
         Outcome { spurious: in_order.iter().filter(is_unanswered).count() as u64, overtaken: 0 }
     }
@@ -268,7 +269,8 @@ impl Duplicate<'_> {
         let mut found = Vec::<usize>::new();
         for wants_filled in [false, true] {
             for (place, repeat) in repeats.iter().enumerate().rev() {
-                if (repeat.state == State::Filled) != wants_filled || !self.may_be_of(repeat) {
+                if (repeat.state == RepeatState::Filled) != wants_filled || !self.may_be_of(repeat)
+                {
                     continue;
                 }
                 let mut others = found.iter().map(|other| &repeats[*other]);
@@ -307,7 +309,7 @@ impl Repeat {
     }
 
     fn is_awaited(&self) -> bool {
-        self.state == State::Awaited
+        self.state == RepeatState::Awaited
     }
 
     /// Whether the echo of an ACK that fills the hole at the left edge is older than this
@@ -324,7 +326,7 @@ impl Repeat {
     fn is_of_copy(&self, answer: &Answer) -> bool {
         let close =
             answer.rtt.map_or(Duration::ZERO, |rtt| Duration::from_nanos(rtt.as_nanos() / 4));
-        self.state == State::Arrived && answer.at.since(self.reported) < close
+        self.state == RepeatState::Arrived && answer.at.since(self.reported) < close
     }
 
     /// `Some(true)` where the arrival was reported sooner than this transmission could have caused.

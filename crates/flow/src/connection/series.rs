@@ -114,7 +114,7 @@ pub(super) struct Series {
     /// When an ACK last moved the left edge, or at the sender told that bytes arrived behind a
     /// hole.
     acked_at: Instant,
-    held: VecDeque<Held>,
+    held: VecDeque<HeldAck>,
     /// Bytes above `una` that SACK reported: they are no longer in flight.
     sacked: u32,
     /// Absent where there is no lag to measure: most connections are short, and many are open at
@@ -148,7 +148,7 @@ struct RightEdge {
 
 /// An ACK on its way from the capture point to the sender.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct HeldAck {
     due: Instant,
     ack: SequenceNumber,
     window: AckWindow,
@@ -248,7 +248,7 @@ impl Series {
         sacked: u32,
     ) {
         self.release(at);
-        let held = Held { due: at + self.lag, ack, window, sacked };
+        let held = HeldAck { due: at + self.lag, ack, window, sacked };
         if self.lag == Duration::ZERO || self.held.len() >= MAX_HELD {
             self.apply(at, held);
         } else {
@@ -392,7 +392,7 @@ impl Series {
         }
     }
 
-    fn apply(&mut self, at: Instant, Held { ack, window, sacked, .. }: Held) {
+    fn apply(&mut self, at: Instant, HeldAck { ack, window, sacked, .. }: HeldAck) {
         self.advance(at);
         let (before, fresh) = (self.una, ack.distance(self.una));
         // A FIN is acknowledged, too.

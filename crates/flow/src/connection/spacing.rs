@@ -14,7 +14,7 @@ const REMEMBERED: f32 = 0.7;
 pub(super) struct Spacing(f32);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum State {
+enum SpacingState {
     /// Nothing was sent.
     Begun,
     /// One segment, or one ACK, came.
@@ -35,26 +35,26 @@ pub(super) struct Paced {
 
 impl Default for Spacing {
     fn default() -> Self {
-        Spacing::of(State::Begun)
+        Spacing::of(SpacingState::Begun)
     }
 }
 
 impl Spacing {
-    fn of(state: State) -> Self {
+    fn of(state: SpacingState) -> Self {
         Spacing(match state {
-            State::Begun => f32::INFINITY,
-            State::First => f32::NEG_INFINITY,
-            State::Open(seconds) => -seconds,
-            State::Known(seconds) => seconds,
+            SpacingState::Begun => f32::INFINITY,
+            SpacingState::First => f32::NEG_INFINITY,
+            SpacingState::Open(seconds) => -seconds,
+            SpacingState::Known(seconds) => seconds,
         })
     }
 
-    fn state(self) -> State {
+    fn state(self) -> SpacingState {
         match self.0 {
-            f32::INFINITY => State::Begun,
-            f32::NEG_INFINITY => State::First,
-            seconds if seconds.is_sign_negative() => State::Open(-seconds),
-            seconds => State::Known(seconds),
+            f32::INFINITY => SpacingState::Begun,
+            f32::NEG_INFINITY => SpacingState::First,
+            seconds if seconds.is_sign_negative() => SpacingState::Open(-seconds),
+            seconds => SpacingState::Known(seconds),
         }
     }
 
@@ -63,17 +63,17 @@ impl Spacing {
         let passes = gap < DELAYED_ACK;
         let flight = Paced { flights: 1, passing: 0.0 };
         match self.state() {
-            State::Begun if may_begin => {
-                *self = Spacing::of(State::First);
+            SpacingState::Begun if may_begin => {
+                *self = Spacing::of(SpacingState::First);
                 flight
             }
-            State::First if may_begin && passes => {
-                *self = Spacing::of(State::Open(gap));
+            SpacingState::First if may_begin && passes => {
+                *self = Spacing::of(SpacingState::Open(gap));
                 Paced::default()
             }
-            State::Open(before) => {
+            SpacingState::Open(before) => {
                 let is_even = gap < PAUSE * before && before < PAUSE * gap;
-                *self = Spacing::of(State::Known(gap.min(before)));
+                *self = Spacing::of(SpacingState::Known(gap.min(before)));
                 if is_even && passes {
                     Paced { flights: 0, passing: before + gap }
                 } else {
@@ -81,8 +81,8 @@ impl Spacing {
                     Paced { flights: paced.flights + 1, ..paced }
                 }
             }
-            State::Begun | State::First => self.follow(0.0, gap, may_begin),
-            State::Known(spacing) => self.follow(spacing, gap, may_begin),
+            SpacingState::Begun | SpacingState::First => self.follow(0.0, gap, may_begin),
+            SpacingState::Known(spacing) => self.follow(spacing, gap, may_begin),
         }
     }
 
@@ -93,13 +93,13 @@ impl Spacing {
         if gap >= DELAYED_ACK {
             return Paced::default();
         }
-        *self = Spacing::of(State::Known(gap.max(REMEMBERED * spacing)));
+        *self = Spacing::of(SpacingState::Known(gap.max(REMEMBERED * spacing)));
         Paced { flights: 0, passing: gap }
     }
 
     /// How many flights are not counted at the end.
     pub fn open_flights(self) -> u16 {
-        u16::from(matches!(self.state(), State::Open(_)))
+        u16::from(matches!(self.state(), SpacingState::Open(_)))
     }
 }
 
@@ -121,11 +121,16 @@ mod tests {
 
     #[test]
     fn a_state_is_one_number() {
-        for state in [State::Begun, State::First, State::Open(0.0), State::Open(0.02)] {
+        for state in [
+            SpacingState::Begun,
+            SpacingState::First,
+            SpacingState::Open(0.0),
+            SpacingState::Open(0.02),
+        ] {
             assert_eq!(Spacing::of(state).state(), state);
         }
         for seconds in [0.0, 0.001, 5.0] {
-            let known = State::Known(seconds);
+            let known = SpacingState::Known(seconds);
             assert_eq!(Spacing::of(known).state(), known);
         }
     }

@@ -49,7 +49,7 @@ pub(crate) struct Path {
 /// Decides what held the sender in each interval.
 pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     let transfer = Transfer::new(features, path);
-    let mut phase = Phase::Start;
+    let mut phase = CongestionPhase::Start;
     let mut before = None;
     let intervals: Vec<Interval> = (0..features.len())
         .map(|at| {
@@ -107,7 +107,7 @@ fn unknown(features: &[Features]) -> Vec<Interval> {
 
 /// The phase of congestion control, as far as segments show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum CongestionPhase {
     /// Growing for the first time since the start or an idle period.
     Start,
     /// Neither growing for the first time nor reduced.
@@ -253,26 +253,32 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    fn limit(&self, at: usize, signs: &Signs, phase: &mut Phase, before: Option<Limit>) -> Limit {
+    fn limit(
+        &self,
+        at: usize,
+        signs: &Signs,
+        phase: &mut CongestionPhase,
+        before: Option<Limit>,
+    ) -> Limit {
         let Signs { lost, is_at_capacity, is_on_plateau, receiver } = *signs;
         let f = &self.features[at];
         if f.part(f.idle) > MOST && self.awaits_timer(at) {
-            *phase = Phase::AfterLoss;
+            *phase = CongestionPhase::AfterLoss;
             return Limit::CongestionWindow(CongestionCause::Loss);
         }
         if f.part(f.idle) > MOST {
-            *phase = Phase::Start;
+            *phase = CongestionPhase::Start;
             return Limit::SenderApplication;
         }
         if lost {
-            *phase = Phase::AfterLoss;
+            *phase = CongestionPhase::AfterLoss;
         }
         if is_at_capacity
             && receiver != Some(Limit::ReceiverApplication)
             && !self.is_written_short(at)
         {
             // Loss at a full queue is the path's signal that it is at its limit.
-            *phase = if lost { Phase::AfterLoss } else { Phase::Grown };
+            *phase = if lost { CongestionPhase::AfterLoss } else { CongestionPhase::Grown };
             return Limit::Link;
         }
         let waited = lost && self.carries_less_than_the_window(at);
@@ -280,11 +286,11 @@ impl<'a> Transfer<'a> {
             // A full window leaves congestion control as it is: it keeps growing when the window
             // opens.
             if lost {
-                *phase = Phase::AfterLoss;
+                *phase = CongestionPhase::AfterLoss;
             }
             return limit;
         }
-        let grows = *phase == Phase::Start && self.grows(at);
+        let grows = *phase == CongestionPhase::Start && self.grows(at);
         if is_on_plateau || (self.is_busy(at) && !grows && !self.is_own_pace(at)) {
             return Limit::Link;
         }
@@ -491,19 +497,19 @@ impl<'a> Transfer<'a> {
     }
 
     /// What holds the sender on its own side, once path and receiver are ruled out.
-    fn sender(&self, at: usize, phase: &mut Phase) -> Limit {
+    fn sender(&self, at: usize, phase: &mut CongestionPhase) -> Limit {
         if self.is_own_pace(at) {
             return Limit::SenderApplication;
         }
         match *phase {
-            Phase::Start if self.grows(at) => {
+            CongestionPhase::Start if self.grows(at) => {
                 return Limit::CongestionWindow(CongestionCause::SlowStart);
             }
-            Phase::Start => *phase = Phase::Grown,
-            Phase::AfterLoss if self.is_reduced(at) => {
+            CongestionPhase::Start => *phase = CongestionPhase::Grown,
+            CongestionPhase::AfterLoss if self.is_reduced(at) => {
                 return Limit::CongestionWindow(CongestionCause::Loss);
             }
-            Phase::AfterLoss | Phase::Grown => {}
+            CongestionPhase::AfterLoss | CongestionPhase::Grown => {}
         }
         if self.is_steady(at) { Limit::SendBuffer } else { Limit::Unknown }
     }

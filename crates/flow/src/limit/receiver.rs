@@ -63,7 +63,7 @@ const BURSTS_FROM: Duration = Duration::from_millis(30);
 pub fn from_receiver(samples: &[Sample], interval: Duration, hint: PathHint) -> Verdict {
     let base = hint.rtt.or_else(|| base_rtt(samples));
     let (spans, intervals) = by_rules(samples, interval, base, hint);
-    let segments = spans.iter().filter_map(Span::segments).fold(0, u64::saturating_add);
+    let segments = spans.iter().filter_map(ReceiverSpan::segments).fold(0, u64::saturating_add);
     if segments < SEGMENTS_LEAST || !is_fine(samples) {
         return Verdict::new(Source::ReceiverSamples, intervals);
     }
@@ -78,9 +78,9 @@ fn by_rules(
     interval: Duration,
     base: Option<Duration>,
     hint: PathHint,
-) -> (Vec<Span<'_>>, Vec<Interval>) {
+) -> (Vec<ReceiverSpan<'_>>, Vec<Interval>) {
     let mut spans = spans(samples, interval_length(samples, interval, base));
-    let rates: Vec<Rate> = spans.iter().map(Span::goodput).collect();
+    let rates: Vec<Rate> = spans.iter().map(ReceiverSpan::goodput).collect();
     let top = top_rate(rates.iter().map(|rate| rate.as_f64()).collect());
     let mut best: f64 = 0.0;
     let mut grown = false;
@@ -122,7 +122,7 @@ fn interval_length(samples: &[Sample], asked: Duration, base: Option<Duration>) 
 /// The question for the judge about these spans. `intervals` are what the rules decided for them,
 /// and `base` is the path's round trip.
 fn case(
-    spans: &[Span<'_>],
+    spans: &[ReceiverSpan<'_>],
     intervals: &[Interval],
     base: Option<Duration>,
     hint: PathHint,
@@ -154,14 +154,14 @@ struct Context {
 }
 
 /// Two samples and those between them.
-struct Span<'a> {
+struct ReceiverSpan<'a> {
     samples: &'a [Sample],
     first: &'a TcpInfo,
     last: &'a TcpInfo,
 }
 
 /// Consecutive samples with TCP_INFO, at least `interval` apart.
-fn spans(samples: &[Sample], interval: Duration) -> Vec<Span<'_>> {
+fn spans(samples: &[Sample], interval: Duration) -> Vec<ReceiverSpan<'_>> {
     let mut spans = Vec::new();
     let mut start = 0;
     for end in 1..samples.len() {
@@ -170,7 +170,7 @@ fn spans(samples: &[Sample], interval: Duration) -> Vec<Span<'_>> {
             continue;
         };
         if samples[end].at.since(samples[start].at) >= interval {
-            spans.push(Span { samples: &samples[start..=end], first, last });
+            spans.push(ReceiverSpan { samples: &samples[start..=end], first, last });
             start = end;
         }
     }
@@ -181,7 +181,7 @@ fn received(info: &TcpInfo) -> Bytes {
     info.bytes_received.unwrap_or(Bytes::ZERO)
 }
 
-impl Span<'_> {
+impl ReceiverSpan<'_> {
     fn length(&self) -> Duration {
         self.samples[self.samples.len() - 1].at.since(self.samples[0].at)
     }

@@ -44,7 +44,7 @@ pub fn from_samples(
         return Verdict::new(Source::Samples, vec![interval]).of_brief();
     }
     let (spans, intervals) = by_rules(sender, receiver, interval, hint);
-    let segments = spans.iter().map(Span::segments).fold(0, u64::saturating_add);
+    let segments = spans.iter().map(SampleSpan::segments).fold(0, u64::saturating_add);
     if segments < SEGMENTS_LEAST || !is_fine(sender) {
         return Verdict::new(Source::Samples, intervals);
     }
@@ -59,12 +59,12 @@ fn by_rules<'a>(
     receiver: &[Sample],
     interval: Duration,
     hint: PathHint,
-) -> (Vec<Span<'a>>, Vec<Interval>) {
+) -> (Vec<SampleSpan<'a>>, Vec<Interval>) {
     let mut spans = spans_of(sender, interval.max(MIN_INTERVAL));
     if spans.len() < SHORT {
         spans = spans_of(sender, MIN_INTERVAL_SHORT);
     }
-    let end = End::of(&spans);
+    let end = TransferEnd::of(&spans);
     let top = top_rate(spans.iter().map(|span| span.goodput().as_f64()).collect());
     let mut grown = false;
     let mut best: f64 = 0.0;
@@ -106,7 +106,12 @@ fn by_rules<'a>(
 }
 
 /// The question for the judge about these spans. `intervals` are what the rules decided for them.
-fn case(spans: &[Span<'_>], intervals: &[Interval], receiver: &[Sample], hint: PathHint) -> Case {
+fn case(
+    spans: &[SampleSpan<'_>],
+    intervals: &[Interval],
+    receiver: &[Sample],
+    hint: PathHint,
+) -> Case {
     let has_pauses = intervals.iter().any(|interval| interval.evidence.idle > NOISE)
         || spans.iter().any(|span| span.mostly(|_, info| nothing_to_send(info)));
     let possible = Possible {
@@ -147,20 +152,21 @@ struct Context {
 }
 
 /// Where a transfer ends.
-struct End {
+struct TransferEnd {
     /// From this span on no data waits to be sent at a span's end.
     written: usize,
     /// From this span on all data is in flight or acknowledged.
     sent: usize,
 }
 
-impl End {
-    fn of(spans: &[Span<'_>]) -> End {
+impl TransferEnd {
+    fn of(spans: &[SampleSpan<'_>]) -> TransferEnd {
         let acked = |info: &TcpInfo| info.bytes_acked.unwrap_or(Bytes::ZERO);
         let all = spans.last().map_or(Bytes::ZERO, |span| acked(span.last));
-        let has_more = |span: &Span<'_>| !nothing_to_send(span.last);
-        let flies = |span: &Span<'_>| acked(span.first).saturating_add(span.first.in_flight());
-        End {
+        let has_more = |span: &SampleSpan<'_>| !nothing_to_send(span.last);
+        let flies =
+            |span: &SampleSpan<'_>| acked(span.first).saturating_add(span.first.in_flight());
+        TransferEnd {
             written: spans.iter().rposition(has_more).map_or(0, |at| at + 1),
             sent: spans.iter().position(|span| flies(span) >= all).unwrap_or(spans.len()),
         }
@@ -168,21 +174,21 @@ impl End {
 }
 
 /// What the counters of time say of a span, as fractions of it.
-struct Held {
+struct HeldShares {
     busy: f64,
     rwnd: f64,
     sndbuf: f64,
 }
 
 /// Two samples and those between them.
-struct Span<'a> {
+struct SampleSpan<'a> {
     samples: &'a [Sample],
     first: &'a TcpInfo,
     last: &'a TcpInfo,
 }
 
 /// Consecutive samples with TCP_INFO, at least `interval` or a round trip apart.
-fn spans_of(sender: &[Sample], interval: Duration) -> Vec<Span<'_>> {
+fn spans_of(sender: &[Sample], interval: Duration) -> Vec<SampleSpan<'_>> {
     let mut spans = Vec::new();
     let mut start = 0;
     for end in 1..sender.len() {
@@ -192,7 +198,7 @@ fn spans_of(sender: &[Sample], interval: Duration) -> Vec<Span<'_>> {
         };
         let least = interval.max(last.min_rtt.unwrap_or(Duration::ZERO));
         if sender[end].at.since(sender[start].at) >= least {
-            spans.push(Span { samples: &sender[start..=end], first, last });
+            spans.push(SampleSpan { samples: &sender[start..=end], first, last });
             start = end;
         }
     }
@@ -216,13 +222,13 @@ pub(super) fn active(intervals: &[Interval]) -> Range<usize> {
 }
 
 /// The receiver's samples within the span, or else the last one before its end.
-fn receiver_at<'a>(receiver: &'a [Sample], span: &Span<'_>) -> &'a [Sample] {
+fn receiver_at<'a>(receiver: &'a [Sample], span: &SampleSpan<'_>) -> &'a [Sample] {
     let from = receiver.partition_point(|sample| sample.at < span.start());
     let to = receiver.partition_point(|sample| sample.at <= span.end());
     &receiver[from.min(to.saturating_sub(1)).min(receiver.len())..to]
 }
 
-impl Span<'_> {
+impl SampleSpan<'_> {
     fn start(&self) -> Instant {
         self.samples[0].at
     }
@@ -276,7 +282,7 @@ impl Span<'_> {
 
     /// The fractions of the span in which the sender was busy, and of these in which the receive
     /// window and the send buffer held it.
-    fn held(&self) -> Held {
+    fn held(&self) -> HeldShares {
         let busy = match (self.first.busy_time, self.last.busy_time) {
             (Some(_), Some(_)) => self.part(|info| info.busy_time),
             // Before Linux 4.10 there are no counters; data in flight counts as busy.
@@ -284,11 +290,11 @@ impl Span<'_> {
         };
         let rwnd = self.part(|info| info.rwnd_limited).min(busy);
         let sndbuf = self.part(|info| info.sndbuf_limited).min(busy - rwnd);
-        Held { busy, rwnd, sndbuf }
+        HeldShares { busy, rwnd, sndbuf }
     }
 
     fn evidence(&self, receiver: &[Sample]) -> Evidence {
-        let Held { busy, rwnd, sndbuf } = self.held();
+        let HeldShares { busy, rwnd, sndbuf } = self.held();
         Evidence {
             goodput: self.goodput(),
             in_flight: self.infos().map(|(_, info)| info.in_flight()).max().unwrap_or(Bytes::ZERO),
@@ -303,8 +309,8 @@ impl Span<'_> {
         }
     }
 
-    fn interval(&self, receiver: &[Sample], context: &Context, all: &[Span<'_>]) -> Interval {
-        let Held { busy, rwnd, sndbuf } = self.held();
+    fn interval(&self, receiver: &[Sample], context: &Context, all: &[SampleSpan<'_>]) -> Interval {
+        let HeldShares { busy, rwnd, sndbuf } = self.held();
         let evidence = self.evidence(receiver);
         let candidates = if self.is_at_capacity(context) {
             vec![(Limit::Link, busy), (Limit::SenderApplication, 1.0 - busy)]
@@ -347,9 +353,9 @@ impl Span<'_> {
     /// Whether the smoothed round trip exceeds the minimum in most samples, and what is in flight
     /// never falls to what the path itself holds. A blocked writer refills its buffer in bursts,
     /// which queue only for a moment.
-    fn has_queue(&self, around: &[Span<'_>], hint: PathHint) -> bool {
+    fn has_queue(&self, around: &[SampleSpan<'_>], hint: PathHint) -> bool {
         let goodput = self.goodput();
-        let flights = around.iter().flat_map(Span::infos).map(|(_, info)| info.in_flight());
+        let flights = around.iter().flat_map(SampleSpan::infos).map(|(_, info)| info.in_flight());
         let least = flights.min().unwrap_or(Bytes::ZERO);
         self.mostly(|_, info| {
             let Some(base) = hint.rtt.or(info.min_rtt) else { return false };
@@ -364,7 +370,7 @@ impl Span<'_> {
     }
 
     /// Whether the window closed because the receiver's application does not read.
-    fn receiver_is_slow(&self, receiver: &[Sample], all: &[Span<'_>]) -> bool {
+    fn receiver_is_slow(&self, receiver: &[Sample], all: &[SampleSpan<'_>]) -> bool {
         let holds = |sample: &Sample| {
             let buffer =
                 sample.memory.map(|memory| memory.rcvbuf).filter(|buffer| *buffer > Bytes::ZERO);
@@ -382,7 +388,8 @@ impl Span<'_> {
         }
         // Without samples of the receiver, a slow application shows in a window that never opens to
         // half of what it was.
-        let widest = |span: &Span<'_>| span.infos().filter_map(|(_, info)| info.snd_wnd).max();
+        let widest =
+            |span: &SampleSpan<'_>| span.infos().filter_map(|(_, info)| info.snd_wnd).max();
         // A window that takes no segment at all for this long is one that nobody reads.
         if widest(self).is_some_and(|window| window.bytes() < self.last.snd_mss) {
             return true;

@@ -45,7 +45,7 @@ const SIZE_MOST: Bytes = Bytes::new(1 << 32);
 
 /// The line's JSON.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct NoteLine {
     #[serde(rename = "at_ns", with = "column::instant")]
     at: Instant,
     local: SocketAddr,
@@ -72,7 +72,7 @@ impl std::fmt::Display for Note {
             kernel: settings.map(|settings| settings.kernel),
             sysctl: settings.map(shown).unwrap_or_default(),
         };
-        let line = Line { at: self.at, local: self.local, remote: self.remote, note };
+        let line = NoteLine { at: self.at, local: self.local, remote: self.remote, note };
         // Texts and numbers can always be written.
         f.write_str(&serde_json::to_string(&line).map_err(|_| std::fmt::Error)?)
     }
@@ -82,7 +82,7 @@ impl std::str::FromStr for Note {
     type Err = ParseSampleError;
 
     fn from_str(line: &str) -> Result<Self, Self::Err> {
-        let Line { at, local, remote, note } = serde_json::from_str(line)
+        let NoteLine { at, local, remote, note } = serde_json::from_str(line)
             .map_err(|error| ParseSampleError::Json(error.to_string()))?;
         let Known { asked, kernel, sysctl } = note;
         let settings = match kernel {

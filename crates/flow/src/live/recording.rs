@@ -25,7 +25,7 @@ const DATA: u8 = 8;
 
 /// The samples of one socket, in order of time.
 #[derive(Debug, Default)]
-struct Socket {
+struct RecordedSocket {
     /// The number of its first sample among all, from 1.
     first: u64,
     samples: Vec<Sample>,
@@ -52,7 +52,7 @@ pub fn connections(
         let role = role(&socket.samples);
         // Of two ends of one connection the sender's counters tell more, so that one answers.
         if let Some(other) = other {
-            let is_sender = |end: &Socket| self::role(&end.samples) == End::Sender;
+            let is_sender = |end: &RecordedSocket| self::role(&end.samples) == End::Sender;
             let answers = if is_sender(socket) == is_sender(&sockets[other]) {
                 at < other
             } else {
@@ -73,8 +73,8 @@ pub fn connections(
     found
 }
 
-fn by_socket(samples: impl IntoIterator<Item = Sample>) -> Vec<Socket> {
-    let mut sockets: Vec<Socket> = Vec::new();
+fn by_socket(samples: impl IntoIterator<Item = Sample>) -> Vec<RecordedSocket> {
+    let mut sockets: Vec<RecordedSocket> = Vec::new();
     let mut latest: HashMap<Ends, usize> = HashMap::new();
     for (sample, number) in samples.into_iter().zip(1..) {
         let ends = (sample.local, sample.remote);
@@ -82,7 +82,7 @@ fn by_socket(samples: impl IntoIterator<Item = Sample>) -> Vec<Socket> {
         let follows =
             |at: &usize| sockets[*at].samples.last().is_none_or(|last| last.at <= sample.at);
         let at = known.filter(follows).unwrap_or_else(|| {
-            sockets.push(Socket { first: number, samples: Vec::new() });
+            sockets.push(RecordedSocket { first: number, samples: Vec::new() });
             sockets.len() - 1
         });
         latest.insert(ends, at);
@@ -98,7 +98,7 @@ type Ends = (SocketAddr, SocketAddr);
 const NAMESAKES: usize = 16;
 
 /// The sockets by their addresses, in order.
-fn by_ends(sockets: &[Socket]) -> HashMap<Ends, Vec<usize>> {
+fn by_ends(sockets: &[RecordedSocket]) -> HashMap<Ends, Vec<usize>> {
     let mut found: HashMap<Ends, Vec<usize>> = HashMap::new();
     for (at, socket) in sockets.iter().enumerate() {
         if let Some(first) = socket.samples.first() {
@@ -128,8 +128,13 @@ fn note<'a>(notes: &HashMap<Ends, Vec<&'a Note>>, samples: &[Sample]) -> Option<
 }
 
 /// The socket at the other end, sampled at the same time.
-fn other_end(sockets: &[Socket], ends: &HashMap<Ends, Vec<usize>>, at: usize) -> Option<usize> {
-    let times = |socket: &Socket| Some((socket.samples.first()?.at, socket.samples.last()?.at));
+fn other_end(
+    sockets: &[RecordedSocket],
+    ends: &HashMap<Ends, Vec<usize>>,
+    at: usize,
+) -> Option<usize> {
+    let times =
+        |socket: &RecordedSocket| Some((socket.samples.first()?.at, socket.samples.last()?.at));
     let own = sockets[at].samples.first()?;
     let (from, until) = times(&sockets[at])?;
     let mut namesakes = ends.get(&(own.remote, own.local))?.iter().copied().take(NAMESAKES);

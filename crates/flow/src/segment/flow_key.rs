@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 /// Only addresses and ports count, as in tshark: VLAN tags, tunnels and interfaces do not
 /// distinguish connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FlowKey(Ends);
+pub struct FlowKey(KeyEnds);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Ends {
+enum KeyEnds {
     /// Address and port in one word each.
     V4(u64, u64),
     /// The same as bytes, so that their alignment does not pad the other variant.
@@ -40,7 +40,7 @@ impl FlowKey {
                 };
                 let (source, destination) = (bytes(source), bytes(destination));
                 (
-                    FlowKey(Ends::V6(source.min(destination), source.max(destination))),
+                    FlowKey(KeyEnds::V6(source.min(destination), source.max(destination))),
                     source <= destination,
                 )
             }
@@ -51,15 +51,18 @@ impl FlowKey {
     pub(crate) fn of_ipv4(source: (u32, u16), destination: (u32, u16)) -> (FlowKey, bool) {
         let word = |(address, port): (u32, u16)| u64::from(address) << 16 | u64::from(port);
         let (source, destination) = (word(source), word(destination));
-        (FlowKey(Ends::V4(source.min(destination), source.max(destination))), source <= destination)
+        (
+            FlowKey(KeyEnds::V4(source.min(destination), source.max(destination))),
+            source <= destination,
+        )
     }
 
     /// The two ends, the first of the key first.
     pub fn ends(&self) -> [SocketAddr; 2] {
         match self.0 {
-            Ends::V4(a, b) => [a, b]
+            KeyEnds::V4(a, b) => [a, b]
                 .map(|word| SocketAddr::from((((word >> 16) as u32).to_be_bytes(), word as u16))),
-            Ends::V6(a, b) => [a, b].map(|bytes| {
+            KeyEnds::V6(a, b) => [a, b].map(|bytes| {
                 let address: [u8; 16] = std::array::from_fn(|at| bytes[at]);
                 SocketAddr::from((address, u16::from_be_bytes([bytes[16], bytes[17]])))
             }),
@@ -74,8 +77,8 @@ impl FlowKey {
                 .fold(0_u64, |sum, byte| sum.rotate_left(8).wrapping_mul(31) ^ u64::from(*byte))
         };
         let (a, b) = match self.0 {
-            Ends::V4(a, b) => (a, b),
-            Ends::V6(a, b) => (fold(a), fold(b)),
+            KeyEnds::V4(a, b) => (a, b),
+            KeyEnds::V6(a, b) => (fold(a), fold(b)),
         };
         // Fibonacci hashing (Knuth, The Art of Computer Programming 6.4): the high bits of a
         // product are well mixed.

@@ -24,9 +24,13 @@ impl Trace {
     ) -> Trace {
         let mut points = DirectionTrace::new(bounds);
         let seen = samples.iter().zip(1..).filter_map(|(sample, packet)| {
-            Some(Seen { at: sample.at.since(samples[0].at), packet, info: sample.info.as_ref()? })
+            Some(SeenSample {
+                at: sample.at.since(samples[0].at),
+                packet,
+                info: sample.info.as_ref()?,
+            })
         });
-        let mut place: Option<Place> = None;
+        let mut place: Option<SamplePlace> = None;
         for seen in seen {
             place = Some(match role {
                 End::Sender => sent(&mut points, seen, place),
@@ -42,7 +46,7 @@ const STEP_MAX: u64 = 1 << 40;
 
 /// What a sample says, and when.
 #[derive(Clone, Copy)]
-struct Seen<'a> {
+struct SeenSample<'a> {
     at: Duration,
     /// The number of the sample, from 1.
     packet: u64,
@@ -51,7 +55,7 @@ struct Seen<'a> {
 
 /// How far the data was at a sample.
 #[derive(Clone, Copy)]
-struct Place {
+struct SamplePlace {
     /// What was acknowledged, or received, before the first sample.
     origin: u64,
     /// The highest byte that was sent.
@@ -69,8 +73,12 @@ fn place_of(bytes: u64, origin: u64) -> i64 {
 }
 
 /// Adds what a sender's sample shows.
-fn sent(points: &mut DirectionTrace, seen: Seen<'_>, before: Option<Place>) -> Place {
-    let Seen { at, packet, info } = seen;
+fn sent(
+    points: &mut DirectionTrace,
+    seen: SeenSample<'_>,
+    before: Option<SamplePlace>,
+) -> SamplePlace {
+    let SeenSample { at, packet, info } = seen;
     let at = at.as_micros();
     let acked = count(info.bytes_acked).unwrap_or(0);
     let origin = before.map_or(acked, |before| before.origin);
@@ -94,12 +102,16 @@ fn sent(points: &mut DirectionTrace, seen: Seen<'_>, before: Option<Place>) -> P
     if info.rtt > Duration::ZERO {
         points.add_rtt(at, number(info.rtt.as_micros()), here);
     }
-    step(points, at, packet, before, Place { origin, end, carried })
+    step(points, at, packet, before, SamplePlace { origin, end, carried })
 }
 
 /// Adds what a receiver's sample shows.
-fn received(points: &mut DirectionTrace, seen: Seen<'_>, before: Option<Place>) -> Place {
-    let Seen { at, packet, info } = seen;
+fn received(
+    points: &mut DirectionTrace,
+    seen: SeenSample<'_>,
+    before: Option<SamplePlace>,
+) -> SamplePlace {
+    let SeenSample { at, packet, info } = seen;
     let at = at.as_micros();
     let received = count(info.bytes_received).unwrap_or(0);
     let origin = before.map_or(received, |before| before.origin);
@@ -112,7 +124,7 @@ fn received(points: &mut DirectionTrace, seen: Seen<'_>, before: Option<Place>) 
         points.add_rtt(at, number(info.rcv_rtt.as_micros()), here);
     }
     let carried = (received, u64::from(info.data_segs_in.unwrap_or_default()));
-    step(points, at, packet, before, Place { origin, end: here, carried })
+    step(points, at, packet, before, SamplePlace { origin, end: here, carried })
 }
 
 /// Adds what was carried since the sample before.
@@ -120,9 +132,9 @@ fn step(
     points: &mut DirectionTrace,
     at: u64,
     packet: u64,
-    before: Option<Place>,
-    now: Place,
-) -> Place {
+    before: Option<SamplePlace>,
+    now: SamplePlace,
+) -> SamplePlace {
     let Some(before) = before else { return now };
     if now.end > before.end {
         points.add_segment(at, before.end, now.end, packet);

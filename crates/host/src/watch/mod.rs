@@ -50,7 +50,7 @@ pub enum Namespaces {
 }
 
 /// A network namespace of the host.
-struct Place {
+struct WatchedNamespace {
     label: Arc<str>,
     inode: u64,
     diag: SockDiag,
@@ -60,7 +60,7 @@ struct Place {
 
 /// Watches the sockets of the host.
 pub struct Watch {
-    places: Vec<Place>,
+    places: Vec<WatchedNamespace>,
     sockets: HashMap<SocketKey, WatchedSocket>,
     owners: SocketOwners,
     owners_read: Option<Instant>,
@@ -88,7 +88,7 @@ impl Watch {
             match diag {
                 Ok(diag) => {
                     let (label, inode) = (ns.label().into(), ns.inode()?);
-                    places.push(Place { label, inode, diag, ns, settings: None });
+                    places.push(WatchedNamespace { label, inode, diag, ns, settings: None });
                 }
                 Err(refused) if at == 0 => return Err(refused),
                 Err(_) => hidden_namespaces += 1,

@@ -33,10 +33,10 @@ pub fn receive(scenario: &Scenario, url: &str, stop: &Stop) -> Result<Received, 
     let ended = run_client(scenario, command, PROGRAM, stop)?;
     let output = &ended.output;
     let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let answers: Option<Vec<Answer>> =
+    let answers: Option<Vec<CurlLine>> =
         lines.map(|line| serde_json::from_slice(line).ok()).collect();
     let answer = answers.and_then(|answers| {
-        let sum = if transfer.connections.is_some() { Answer::beside } else { Answer::after };
+        let sum = if transfer.connections.is_some() { CurlLine::beside } else { CurlLine::after };
         answers.into_iter().reduce(sum)
     });
     match (output.status.code(), answer) {
@@ -66,7 +66,7 @@ fn write_out() -> String {
 
 /// A line of the output.
 #[derive(serde::Deserialize)]
-struct Answer {
+struct CurlLine {
     size_download: f64,
     time_namelookup: f64,
     time_connect: f64,
@@ -77,10 +77,10 @@ struct Answer {
     time_total: f64,
 }
 
-impl Answer {
+impl CurlLine {
     /// Both, where `next` was requested once this one was there.
-    fn after(self, next: Answer) -> Answer {
-        Answer {
+    fn after(self, next: CurlLine) -> CurlLine {
+        CurlLine {
             size_download: self.size_download + next.size_download,
             time_total: self.time_total + next.time_total,
             ..self
@@ -88,8 +88,8 @@ impl Answer {
     }
 
     /// Both, where they were requested at the same time.
-    fn beside(self, other: Answer) -> Answer {
-        Answer {
+    fn beside(self, other: CurlLine) -> CurlLine {
+        CurlLine {
             size_download: self.size_download + other.size_download,
             time_starttransfer: self.time_starttransfer.min(other.time_starttransfer),
             time_total: self.time_total.max(other.time_total),

@@ -44,10 +44,10 @@ pub fn receive(
     command.args(["--time", &scenario.transfer.duration.as_secs_f64().to_string()]);
     let ended = run_client(scenario, command, PROGRAM, stop)?;
     let output = &ended.output;
-    let answer: Answer =
+    let answer: Iperf3Output =
         serde_json::from_slice(&output.stdout).map_err(|_| client_failed(PROGRAM, output))?;
     match (answer.error, answer.end) {
-        (None, Some(End { sum_received })) => {
+        (None, Some(Iperf3End { sum_received })) => {
             let (body, took) = (Bytes::new(sum_received.bytes), sum_received.seconds);
             // It always runs until the end of the duration.
             Ok(ended.received(Received::untimed(body, false, Duration::from_secs_f64(took))))
@@ -62,14 +62,14 @@ pub fn receive(
 
 /// The used part of the output of `--json`.
 #[derive(serde::Deserialize)]
-struct Answer {
+struct Iperf3Output {
     /// Present instead of results.
     error: Option<String>,
-    end: Option<End>,
+    end: Option<Iperf3End>,
 }
 
 #[derive(serde::Deserialize)]
-struct End {
+struct Iperf3End {
     sum_received: Sum,
 }
 

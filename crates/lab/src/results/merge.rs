@@ -56,7 +56,7 @@ struct ShardResults {
 }
 
 /// A line of `rows.jsonl`.
-struct Line {
+struct RowLine {
     bytes: Vec<u8>,
     is_failed: bool,
 }
@@ -94,7 +94,7 @@ impl ShardResults {
     }
 
     /// Its rows, each of the run that it must be of, and with its folder where it did not fail.
-    fn lines(&self) -> Result<Vec<Line>, MergeError> {
+    fn lines(&self) -> Result<Vec<RowLine>, MergeError> {
         let unreadable = |cause| MergeError::Unreadable { path: self.path(), cause };
         let bytes = self.folder.read(ROWS).map_err(unreadable)?;
         let mut lines = Vec::new();
@@ -107,7 +107,7 @@ impl ShardResults {
             {
                 break;
             }
-            lines.push(Line { bytes: line.into(), is_failed: read.is_failed() });
+            lines.push(RowLine { bytes: line.into(), is_failed: read.is_failed() });
         }
         let total = self.manifest.len();
         if lines.len() < total {
@@ -156,7 +156,7 @@ fn check_complete(made: &[ShardResults]) -> Result<(), MergeError> {
 }
 
 /// Makes the directory `out`.
-fn write(made: &[ShardResults], lines: &[Vec<Line>], out: &Path) -> Result<(), ResultsError> {
+fn write(made: &[ShardResults], lines: &[Vec<RowLine>], out: &Path) -> Result<(), ResultsError> {
     let failed = |cause| ResultsError::file("write results", out, cause);
     let plain: PathBuf = out.components().collect();
     let name = plain.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
@@ -176,7 +176,11 @@ fn write(made: &[ShardResults], lines: &[Vec<Line>], out: &Path) -> Result<(), R
     })
 }
 
-fn fill(folder: &Folder, made: &[ShardResults], lines: &[Vec<Line>]) -> Result<(), ResultsError> {
+fn fill(
+    folder: &Folder,
+    made: &[ShardResults],
+    lines: &[Vec<RowLine>],
+) -> Result<(), ResultsError> {
     let Some(first) = made.first() else { return Ok(()) };
     let whole = Manifest { shard: None, ..first.manifest.clone() };
     let mut rows = Vec::new();

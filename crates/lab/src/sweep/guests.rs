@@ -47,12 +47,12 @@ struct Room {
     memory: Bytes,
     /// The CPUs for guests; empty: not pinned.
     cpus: Vec<usize>,
-    taken: BTreeMap<usize, Slot>,
+    taken: BTreeMap<usize, GuestSlot>,
 }
 
 /// What an active guest occupies.
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct GuestSlot {
     memory: Bytes,
     cpu: Option<usize>,
 }
@@ -108,7 +108,7 @@ impl Guests<'_> {
                     room.cpus = sched::cpus_from_here().unwrap_or_default();
                     let cpu = room.cpu();
                     match self.start(scope, index, cpu, &sender, collector) {
-                        Ok(true) => drop(room.taken.insert(index, Slot { memory, cpu })),
+                        Ok(true) => drop(room.taken.insert(index, GuestSlot { memory, cpu })),
                         Ok(false) => {}
                         Err(error) => failure = self.fail(index, error, collector).err(),
                     }
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn memory_and_jobs_bound_the_guests_and_one_is_always_let_in() {
         let gib = |n: u64| Bytes::new(n << 30);
-        let slot = |memory, cpu| Slot { memory, cpu };
+        let slot = |memory, cpu| GuestSlot { memory, cpu };
         let mut room = Room { jobs: 3, memory: gib(5), cpus: vec![4, 2], taken: BTreeMap::new() };
         assert!(room.has(gib(100)));
         assert_eq!(room.cpu(), Some(4));

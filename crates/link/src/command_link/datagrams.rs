@@ -26,7 +26,7 @@ const FLOW_IDLE: Duration = Duration::from_secs(120);
 
 /// Sender and destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Ends {
+struct DatagramEnds {
     sender: SocketAddr,
     meant: SocketAddr,
 }
@@ -76,14 +76,14 @@ pub(super) struct Passing {
 impl Passing {
     /// Passes datagrams on as long as the process lives.
     pub(super) fn run(&self) {
-        let mut flows: HashMap<Ends, Arc<Flow>> = HashMap::new();
+        let mut flows: HashMap<DatagramEnds, Arc<Flow>> = HashMap::new();
         let mut buffer = vec![0; 65_536];
         loop {
             let Ok((length, sender, meant)) = transparent::receive(&self.near, &mut buffer) else {
                 std::thread::park_timeout(PAUSE);
                 continue;
             };
-            let ends = Ends { sender, meant };
+            let ends = DatagramEnds { sender, meant };
             if flows.get(&ends).is_none_or(|flow| flow.has_ended()) {
                 flows.retain(|_, flow| !flow.has_ended());
                 while flows.len() >= self.flows_max {
@@ -114,7 +114,7 @@ impl Passing {
         }
     }
 
-    fn evict_one(&self, flows: &mut HashMap<Ends, Arc<Flow>>) {
+    fn evict_one(&self, flows: &mut HashMap<DatagramEnds, Arc<Flow>>) {
         let silent = longest_silent(flows.iter().map(|(&ends, flow)| (ends, flow.last())));
         if let Some(flow) = silent.and_then(|ends| flows.remove(&ends)) {
             flow.end();
@@ -122,7 +122,7 @@ impl Passing {
         }
     }
 
-    fn send(&self, flow: &Flow, ends: Ends, datagram: &[u8]) {
+    fn send(&self, flow: &Flow, ends: DatagramEnds, datagram: &[u8]) {
         // A socket may report the error of an earlier datagram instead of taking this one.
         let mut sent = flow.far.send(datagram);
         if let Err(error) = &sent
@@ -137,13 +137,13 @@ impl Passing {
 
     /// Reports `errno` to the command's kernel if it is about the way to the other side; returns
     /// whether it is.
-    fn report(&self, ends: Ends, errno: Option<i32>) -> bool {
+    fn report(&self, ends: DatagramEnds, errno: Option<i32>) -> bool {
         let Some(unreachable) = errno.and_then(Unreachable::from_errno) else { return false };
         self.reporter.report(unreachable, ends.sender, ends.meant);
         true
     }
 
-    fn open(&self, ends: Ends) -> Result<Arc<Flow>, Refused> {
+    fn open(&self, ends: DatagramEnds) -> Result<Arc<Flow>, Refused> {
         let far = self.outside.udp(self.destinations.target(ends.meant))?;
         let answers = transparent::reply_socket(&self.ns, ends.meant)?;
         let flow = Arc::new(Flow { far, last: AtomicU64::default(), ended: AtomicBool::default() });
@@ -164,7 +164,7 @@ impl Passing {
 struct Answering {
     flow: Arc<Flow>,
     answers: UdpSocket,
-    ends: Ends,
+    ends: DatagramEnds,
     counters: Arc<GatewayCounters>,
     reporter: Arc<Reporter>,
 }

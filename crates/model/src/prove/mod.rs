@@ -157,7 +157,7 @@ impl Experiment {
         let mut assumptions = Vec::new();
         let assumed = Assumed::of(&measured, &mut assumptions);
         let ends = Ends::of(&measured, &assumed, lab, &mut assumptions);
-        let span = Span::of(&measured, &assumed);
+        let span = RunSpan::of(&measured, &assumed);
         let before = scenario(&measured, &assumed, &ends, &span)?;
         let remedies = remedies(&measured, &assumed, &ends, &mut assumptions);
         let is_whole = span.size.is_some();
@@ -187,7 +187,7 @@ impl Experiment {
 }
 
 /// How much of a transfer is run.
-struct Span {
+struct RunSpan {
     /// The whole transfer has this size; `None`: it runs for a time.
     size: Option<Bytes>,
     duration: Duration,
@@ -205,20 +205,20 @@ const SHORTEST: Duration = Duration::from_millis(200);
 /// Losses that a trial under loss should see, and those of all its draws together.
 const LOSSES: f64 = 300.0;
 
-impl Span {
-    fn of(measured: &MeasuredPath, assumed: &Assumed) -> Span {
+impl RunSpan {
+    fn of(measured: &MeasuredPath, assumed: &Assumed) -> RunSpan {
         let hour = Duration::from_secs(3600);
         if let Some(payload) = measured.payload.filter(|payload| *payload <= CARRIED_MAX) {
             // It ends by its size; a much slower one is stopped.
             let expected = measured.goodput.time_for(payload).unwrap_or(hour);
             let duration = expected.saturating_mul(4).saturating_add(Duration::from_secs(10));
-            return Span { size: Some(payload), duration: duration.min(hour) };
+            return RunSpan { size: Some(payload), duration: duration.min(hour) };
         }
         let affordable = assumed.rate.time_for(CARRIED_MAX).unwrap_or(hour);
         // Start-up and first losses decide much of a short transfer: it is repeated as it was.
         let watched = measured.watched.filter(|time| *time <= affordable.min(hour));
         if let Some(duration) = watched.filter(|time| *time >= SHORTEST) {
-            return Span { size: None, duration };
+            return RunSpan { size: None, duration };
         }
         let mut wanted = measured.rtt.saturating_mul(ROUND_TRIPS).max(SECONDS_LEAST);
         let least = measured.rtt.saturating_mul(ROUND_TRIPS_LEAST).max(Duration::from_millis(200));
@@ -227,7 +227,7 @@ impl Span {
             let bytes = Bytes::from_f64(segments * measured.framing.mss().as_f64());
             wanted = wanted.max(measured.goodput.time_for(bytes).unwrap_or(hour));
         }
-        Span { size: None, duration: wanted.min(affordable).max(least).min(hour) }
+        RunSpan { size: None, duration: wanted.min(affordable).max(least).min(hour) }
     }
 }
 
@@ -236,7 +236,7 @@ fn scenario(
     measured: &MeasuredPath,
     assumed: &Assumed,
     ends: &Ends,
-    span: &Span,
+    span: &RunSpan,
 ) -> Result<Scenario, ScenarioError> {
     let file = File::parse(&assumed.toml(measured, span.size, span.duration))?;
     let mut scenario = file.scenarios("prove")?.remove(0);
@@ -246,7 +246,7 @@ fn scenario(
 }
 
 /// How often a transfer under loss is repeated.
-fn draws(measured: &MeasuredPath, assumed: &Assumed, span: &Span) -> u32 {
+fn draws(measured: &MeasuredPath, assumed: &Assumed, span: &RunSpan) -> u32 {
     let carried = span.size.unwrap_or_else(|| measured.goodput.over(span.duration));
     let losses = carried.as_f64() / measured.framing.mss().as_f64() * assumed.loss.get();
     let wanted = (LOSSES / losses.max(1.0)).ceil().min(f64::from(*REPEAT_UNDER_LOSS.end()));

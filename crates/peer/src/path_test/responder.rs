@@ -50,17 +50,17 @@ impl<S: Sampler> Responder<S> {
     }
 
     /// Takes the place of a run; `None` if all are taken.
-    fn place(&self) -> Option<Place<'_>> {
+    fn place(&self) -> Option<RunPlace<'_>> {
         let taken = self.runs.fetch_add(1, Ordering::AcqRel);
-        let place = Place(&self.runs);
+        let place = RunPlace(&self.runs);
         (taken < self.limits.runs).then_some(place)
     }
 }
 
 /// The place of a run, given back when dropped.
-struct Place<'a>(&'a AtomicUsize);
+struct RunPlace<'a>(&'a AtomicUsize);
 
-impl Drop for Place<'_> {
+impl Drop for RunPlace<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -71,9 +71,9 @@ enum Stage<'a> {
     /// Nothing is prepared.
     Idle,
     /// Data connections are expected.
-    Prepared { spec: Spec, expected: Expected, place: Place<'a> },
+    Prepared { spec: Spec, expected: Expected, place: RunPlace<'a> },
     /// Data moves.
-    Running { spec: Spec, running: Running, place: Place<'a> },
+    Running { spec: Spec, running: Running, place: RunPlace<'a> },
 }
 
 impl<S: Sampler> Service for Responder<S> {

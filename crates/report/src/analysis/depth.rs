@@ -237,7 +237,7 @@ fn options(facts: &DirectionFacts) -> String {
 }
 
 /// Adjacent intervals with the same limit.
-struct Span {
+struct LimitSpan {
     limit: Limit,
     /// Other limits that would explain it: time by limit.
     rivals: Vec<(Limit, Duration)>,
@@ -247,7 +247,7 @@ struct Span {
     in_flight: Bytes,
 }
 
-impl Span {
+impl LimitSpan {
     fn note_rivals(&mut self, interval: &Interval) {
         for rival in interval.candidates.iter().skip(1) {
             match self.rivals.iter_mut().find(|(limit, _)| *limit == rival.limit) {
@@ -272,7 +272,7 @@ impl Span {
 }
 
 fn spans(verdict: &Verdict, start: Instant, layout: Layout) -> String {
-    let mut spans = Vec::<Span>::new();
+    let mut spans = Vec::<LimitSpan>::new();
     for interval in verdict.shown() {
         let carried = interval.evidence.goodput.over(interval.length);
         match spans.last_mut().filter(|span| span.limit == interval.limit()) {
@@ -283,7 +283,7 @@ fn spans(verdict: &Verdict, start: Instant, layout: Layout) -> String {
                 span.in_flight = span.in_flight.max(interval.evidence.in_flight);
             }
             None => {
-                let mut span = Span {
+                let mut span = LimitSpan {
                     limit: interval.limit(),
                     rivals: Vec::new(),
                     from: interval.start,

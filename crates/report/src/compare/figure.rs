@@ -17,7 +17,7 @@ pub enum Worse {
 
 /// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FigureKind {
     Rate,
     Time,
     Bytes,
@@ -30,14 +30,14 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub struct Figure {
     name: &'static str,
-    kind: Kind,
+    kind: FigureKind,
     worse: Worse,
     of: fn(&Row) -> Option<f64>,
 }
 
 macro_rules! figures {
     ($($name:literal $kind:ident $worse:ident $of:expr;)*) => {
-        &[$(Figure { name: $name, kind: Kind::$kind, worse: Worse::$worse, of: $of }),*]
+        &[$(Figure { name: $name, kind: FigureKind::$kind, worse: Worse::$worse, of: $of }),*]
     };
 }
 
@@ -101,10 +101,10 @@ impl Figure {
     /// The name without its unit.
     pub fn short(&self) -> &'static str {
         let unit = match self.kind {
-            Kind::Rate => "_bps",
-            Kind::Time => "_us",
-            Kind::Bytes => "_bytes",
-            Kind::Count | Kind::Share => "",
+            FigureKind::Rate => "_bps",
+            FigureKind::Time => "_us",
+            FigureKind::Bytes => "_bytes",
+            FigureKind::Count | FigureKind::Share => "",
         };
         self.name.strip_suffix(unit).unwrap_or(self.name)
     }
@@ -126,22 +126,22 @@ impl Figure {
     /// A value for people.
     pub(super) fn show(&self, value: f64) -> String {
         match self.kind {
-            Kind::Rate => Rate::from_bits_per_sec_f64(value).to_string(),
-            Kind::Time => Duration::from_secs_f64(value / 1e6).to_string(),
-            Kind::Bytes => Bytes::from_f64(value).to_string(),
-            Kind::Count if value.fract() == 0.0 => format!("{value:.0}"),
-            Kind::Count => format!("{value:.1}"),
-            Kind::Share => format!("{:.1} %", value * 100.0),
+            FigureKind::Rate => Rate::from_bits_per_sec_f64(value).to_string(),
+            FigureKind::Time => Duration::from_secs_f64(value / 1e6).to_string(),
+            FigureKind::Bytes => Bytes::from_f64(value).to_string(),
+            FigureKind::Count if value.fract() == 0.0 => format!("{value:.0}"),
+            FigureKind::Count => format!("{value:.1}"),
+            FigureKind::Share => format!("{:.1} %", value * 100.0),
         }
     }
 
     /// Parses an amount in the figure's unit.
     pub(super) fn amount(&self, text: &str) -> Result<f64, AmountError> {
         Ok(match self.kind {
-            Kind::Rate => text.parse::<Rate>()?.as_f64(),
-            Kind::Time => text.parse::<Duration>()?.as_nanos() as f64 / 1e3,
-            Kind::Bytes => text.parse::<Bytes>()?.as_f64(),
-            Kind::Count | Kind::Share => {
+            FigureKind::Rate => text.parse::<Rate>()?.as_f64(),
+            FigureKind::Time => text.parse::<Duration>()?.as_nanos() as f64 / 1e3,
+            FigureKind::Bytes => text.parse::<Bytes>()?.as_f64(),
+            FigureKind::Count | FigureKind::Share => {
                 number(text).ok_or_else(|| AmountError::Number(text.into()))?
             }
         })

@@ -97,7 +97,7 @@ pub(super) struct Part {
 }
 
 /// What has the name of a partial file.
-enum Found {
+enum FoundPart {
     Nothing,
     Ours(File),
     /// Something that cannot be trusted: why, and a descriptor if there is one to lock.
@@ -118,12 +118,12 @@ impl Part {
         const LOOKS: usize = 16;
         for _ in 0..LOOKS {
             let (file, replaced) = match look(&part).map_err(refused)? {
-                Found::Ours(file) => (file, None),
-                Found::Nothing => match fresh(&part) {
+                FoundPart::Ours(file) => (file, None),
+                FoundPart::Nothing => match fresh(&part) {
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                     made => (made.map_err(refused)?, None),
                 },
-                Found::Foreign(why, open) => {
+                FoundPart::Foreign(why, open) => {
                     // Somebody's download that runs is not taken away from under it.
                     let _free = open.map(|file| lock(file, &part)).transpose()?;
                     std::fs::remove_file(&part).map_err(refused)?;
@@ -146,9 +146,9 @@ impl Part {
             return Err(named(&self.part, why));
         }
         let file = match look(&self.record) {
-            Ok(Found::Nothing) => return Ok(None),
-            Ok(Found::Ours(file)) => file,
-            Ok(Found::Foreign(why, _)) => return Err(named(&self.record, why)),
+            Ok(FoundPart::Nothing) => return Ok(None),
+            Ok(FoundPart::Ours(file)) => file,
+            Ok(FoundPart::Foreign(why, _)) => return Err(named(&self.record, why)),
             Err(error) => return Err(named(&self.record, &format!("cannot be read: {error}"))),
         };
         let mut text = Vec::new();
@@ -264,23 +264,23 @@ impl Part {
 }
 
 /// What has this name, without following it if it is a link, and without waiting if it is a pipe.
-fn look(path: &Path) -> io::Result<Found> {
+fn look(path: &Path) -> io::Result<FoundPart> {
     let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
     let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
     let file = match opened {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FoundPart::Nothing),
         Err(error) => {
             let Ok(data) = std::fs::symlink_metadata(path) else { return Err(error) };
             return match distrust(&data) {
-                Some(why) if !data.is_dir() => Ok(Found::Foreign(why, None)),
+                Some(why) if !data.is_dir() => Ok(FoundPart::Foreign(why, None)),
                 _ => Err(error),
             };
         }
     };
     match distrust(&file.metadata()?) {
-        None => Ok(Found::Ours(file)),
-        Some(why) => Ok(Found::Foreign(why, Some(file))),
+        None => Ok(FoundPart::Ours(file)),
+        Some(why) => Ok(FoundPart::Foreign(why, Some(file))),
     }
 }
 

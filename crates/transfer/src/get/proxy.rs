@@ -23,11 +23,11 @@ pub(super) struct Proxy {
     name: String,
     pub(super) host: String,
     pub(super) port: u16,
-    kind: Kind,
+    kind: ProxyKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum ProxyKind {
     /// With the value of `Proxy-Authorization`, where it has a password.
     Http { authorization: Option<HeaderValue> },
     /// The name is looked up by the proxy (`socks5h`), as curl does with `socks5` only in part; a
@@ -61,8 +61,8 @@ impl Proxy {
         let host = url.host_str().ok_or_else(|| refuse("no host"))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
         let (kind, usual) = match url.scheme() {
-            "http" => (Kind::Http { authorization: password(&url).map(basic) }, 80),
-            "socks5" | "socks5h" => (Kind::Socks { password: password(&url) }, 1080),
+            "http" => (ProxyKind::Http { authorization: password(&url).map(basic) }, 80),
+            "socks5" | "socks5h" => (ProxyKind::Socks { password: password(&url) }, 1080),
             _ => return Err(refuse("no such kind of proxy")),
         };
         let port = url.port().unwrap_or(usual);
@@ -70,14 +70,14 @@ impl Proxy {
     }
 
     pub(super) fn is_socks(&self) -> bool {
-        matches!(self.kind, Kind::Socks { .. })
+        matches!(self.kind, ProxyKind::Socks { .. })
     }
 
     /// The value of `Proxy-Authorization`, where it wants one.
     pub(super) fn authorization(&self) -> Option<&HeaderValue> {
         match &self.kind {
-            Kind::Http { authorization } => authorization.as_ref(),
-            Kind::Socks { .. } => None,
+            ProxyKind::Http { authorization } => authorization.as_ref(),
+            ProxyKind::Socks { .. } => None,
         }
     }
 }
@@ -128,14 +128,14 @@ pub(super) async fn tunnel(
         problem,
     };
     match &proxy.kind {
-        Kind::Http { authorization } => {
+        ProxyKind::Http { authorization } => {
             by_connect(socket, host, port, authorization.as_ref()).await.map_err(failed)
         }
-        Kind::Socks { password: None } => {
+        ProxyKind::Socks { password: None } => {
             let stream = Socks5Stream::connect_with_socket(socket, (host, port)).await;
             Ok(Box::new(stream.map_err(|error| failed(error.to_string()))?))
         }
-        Kind::Socks { password: Some((user, password)) } => {
+        ProxyKind::Socks { password: Some((user, password)) } => {
             let target = (host, port);
             let stream =
                 Socks5Stream::connect_with_password_and_socket(socket, target, user, password);

@@ -23,7 +23,7 @@ pub struct DryRun {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct DryRunDocument<'a> {
     /// Of the whole sweep.
     total: usize,
     runs: Vec<Planned>,
@@ -57,7 +57,12 @@ impl DryRun {
         let runs: Vec<Planned> = runs_of(&self.runs, self.shard).map(planned).collect();
         if json {
             let kernels = self.kernels()?;
-            print_json(&Document { total: self.runs.len(), runs, kernels, files: &self.files })?;
+            print_json(&DryRunDocument {
+                total: self.runs.len(),
+                runs,
+                kernels,
+                files: &self.files,
+            })?;
             return Ok(0);
         }
         let mut table =

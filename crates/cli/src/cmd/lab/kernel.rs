@@ -70,7 +70,7 @@ impl Build {
             (None, _) => vec![KernelBuild::VERSIONS[0].into()],
         };
         for version in versions {
-            let progress = Progress::new(&version);
+            let progress = BuildProgress::new(&version);
             let truth = self.truth;
             let build = KernelBuild { source: self.source.clone(), version, jobs, truth };
             let built = build.run(&mut |step| progress.show(&step));
@@ -102,19 +102,19 @@ impl From<BuildError> for Failure {
     }
 }
 
-struct Progress {
+struct BuildProgress {
     bar: ProgressBar,
     version: String,
 }
 
-impl Progress {
+impl BuildProgress {
     fn new(version: &str) -> Self {
         let style = ProgressStyle::with_template(
             "{msg:24!} {wide_bar} {percent:>3} % {elapsed:>4}, {eta} left",
         );
         let bar = ProgressBar::new(1);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
-        Progress { bar, version: version.into() }
+        BuildProgress { bar, version: version.into() }
     }
 
     fn show(&self, step: &BuildStep) {

@@ -48,7 +48,7 @@ pub struct ShowStatus {
 
 /// A relay that runs.
 #[derive(serde::Serialize)]
-struct Shown {
+struct ShownRelay {
     /// Its status socket.
     control: PathBuf,
     #[serde(flatten)]
@@ -85,7 +85,7 @@ impl ShowStatus {
             return Ok(Failure::code(Kind::Interrupted));
         }
         let mut samples = sampler.stop().into_iter();
-        let shown: Vec<Shown> = controls
+        let shown: Vec<ShownRelay> = controls
             .into_iter()
             .zip(before)
             .map(|(control, status)| {
@@ -96,7 +96,7 @@ impl ShowStatus {
                 let carriers = sessions
                     .map(|session| session.carriers.iter().map(&mut watched).collect())
                     .collect();
-                Shown { control, status, carriers }
+                ShownRelay { control, status, carriers }
             })
             .collect();
         if self.json {
@@ -153,7 +153,7 @@ fn watched(carrier: CarrierStatus, samples: &[Sample]) -> Watched {
 }
 
 /// A relay as text: a line for each session, and a table of its carriers.
-fn in_words(shown: &Shown) -> String {
+fn in_words(shown: &ShownRelay) -> String {
     let mut out = format!("{}\n", shown.control.display());
     if shown.status.sessions.is_empty() {
         out += "  no session: no far end is connected, or no near end\n";

@@ -24,7 +24,7 @@ const LOCK: &str = "window.lock";
 /// What is asked of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Request {
+pub enum AgentRequest {
     Status,
     Stop,
 }
@@ -51,12 +51,12 @@ struct Controlled(Arc<Running>);
 impl Controlled {
     fn done(&self, request: &[u8]) -> Result<(Status, Then), Failure> {
         let running = &self.0;
-        let request: Request =
+        let request: AgentRequest =
             serde_json::from_slice(request).map_err(|error| failed("read a request", error))?;
-        if request == Request::Stop {
+        if request == AgentRequest::Stop {
             running.release()?;
         }
-        let ends = request == Request::Stop && running.ends_by_itself();
+        let ends = request == AgentRequest::Stop && running.ends_by_itself();
         let then = if ends {
             let running = Arc::clone(running);
             Then::End(Box::new(move || running.end()))
@@ -95,7 +95,7 @@ impl Found {
         let sockets = Sockets::named("", SUFFIX).map_err(|error| failed("find agents", error))?;
         // One that ends at this moment does not answer any more.
         let asked = sockets.answered.into_iter().filter_map(|socket| {
-            let status = ask(&socket, Request::Status).ok()?;
+            let status = ask(&socket, AgentRequest::Status).ok()?;
             Some(Found { socket, status })
         });
         let mut found: Vec<Found> = asked.collect();
@@ -106,7 +106,7 @@ impl Found {
     /// Has it let go of its connections, and waits until it has ended, unless it runs a program;
     /// returns what it told last.
     pub fn stop(&self) -> Result<Status, Failure> {
-        ask(&self.socket, Request::Stop)
+        ask(&self.socket, AgentRequest::Stop)
     }
 }
 
@@ -149,7 +149,7 @@ fn refuse_a_second(cgroup: &Path) -> Result<(), Failure> {
     ))
 }
 
-fn ask(socket: &Path, request: Request) -> Result<Status, Failure> {
+fn ask(socket: &Path, request: AgentRequest) -> Result<Status, Failure> {
     let wrong = |error| failed(&format!("ask the agent at {}", socket.display()), error);
     let (answer, mut connection) =
         control::ask::<Result<Status, String>>(socket, &request).map_err(wrong)?;

@@ -2,7 +2,7 @@
 //! that was decided.
 
 use super::super::thresholds::{BOUND_SEEN, MOST, PAUSED, PIECES, PLATEAU};
-use super::{CongestionCause, Limit, Phase, Signs, Transfer};
+use super::{CongestionCause, CongestionPhase, Limit, Signs, Transfer};
 
 impl Transfer<'_> {
     /// Which other limits would explain the interval, in the order of the rules. A rival needs
@@ -14,14 +14,14 @@ impl Transfer<'_> {
         &self,
         at: usize,
         signs: &Signs,
-        phase: Phase,
+        phase: CongestionPhase,
     ) -> impl Iterator<Item = Limit> + use<> {
         const LOSS: Limit = Limit::CongestionWindow(CongestionCause::Loss);
         let f = &self.features[at];
         let is_idle = f.part(f.idle) > MOST;
         let is_shut = f.part(f.full) > MOST;
         let Signs { lost, is_at_capacity, is_on_plateau, receiver } = *signs;
-        let is_reduced = phase == Phase::AfterLoss && !is_shut && self.is_reduced(at);
+        let is_reduced = phase == CongestionPhase::AfterLoss && !is_shut && self.is_reduced(at);
         let is_own_pace = if lost { f.part(f.idle) > PAUSED } else { self.is_own_pace(at) };
         let is_clocked = !is_shut && !lost && self.is_clocked(at);
         let rules = [
@@ -29,7 +29,7 @@ impl Transfer<'_> {
             receiver,
             (lost || is_reduced).then_some(LOSS),
             (is_own_pace && !is_shut).then_some(Limit::SenderApplication),
-            (is_clocked && phase == Phase::Start && self.grows(at))
+            (is_clocked && phase == CongestionPhase::Start && self.grows(at))
                 .then_some(Limit::CongestionWindow(CongestionCause::SlowStart)),
             // If the bound is the window's, it says nothing about the buffer.
             (is_clocked && receiver.is_none() && self.is_at_bound(at)).then_some(Limit::SendBuffer),

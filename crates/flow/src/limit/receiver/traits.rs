@@ -1,6 +1,6 @@
 //! What the trained judge looks at in samples of the receiver's socket alone.
 
-use super::{Span, received};
+use super::{ReceiverSpan, received};
 use crate::limit::Interval;
 use crate::limit::judge::{
     Traits, mean, part_by_limit, ratio, variation, variation_between_losses,
@@ -12,10 +12,14 @@ use fullpipe_model::units::{Bytes, Duration};
 
 /// The traits of `spans`. The rules judged them as `intervals`, one for each span. `base` is the
 /// path's round trip.
-pub(super) fn traits(spans: &[Span<'_>], intervals: &[Interval], base: Option<Duration>) -> Traits {
+pub(super) fn traits(
+    spans: &[ReceiverSpan<'_>],
+    intervals: &[Interval],
+    base: Option<Duration>,
+) -> Traits {
     let mut traits = Traits::default();
     traits.extend(part_by_limit(limits_with_time(intervals)));
-    let socket = Socket { spans, base: base.map_or(0.0, Duration::as_secs_f64) };
+    let socket = ReceiverSocket { spans, base: base.map_or(0.0, Duration::as_secs_f64) };
     traits.extend(socket.of_rate());
     traits.extend(socket.of_path());
     traits.extend(socket.of_order());
@@ -26,21 +30,23 @@ pub(super) fn traits(spans: &[Span<'_>], intervals: &[Interval], base: Option<Du
 }
 
 /// The median round trip that the receiver measured, as a multiple of the path's.
-pub(super) fn inflation_median(spans: &[Span<'_>], base: Option<Duration>) -> f64 {
-    Socket { spans, base: base.map_or(0.0, Duration::as_secs_f64) }.inflation().percentile(50)
+pub(super) fn inflation_median(spans: &[ReceiverSpan<'_>], base: Option<Duration>) -> f64 {
+    ReceiverSocket { spans, base: base.map_or(0.0, Duration::as_secs_f64) }
+        .inflation()
+        .percentile(50)
 }
 
 /// The samples of the receiver's socket.
-struct Socket<'a> {
-    spans: &'a [Span<'a>],
+struct ReceiverSocket<'a> {
+    spans: &'a [ReceiverSpan<'a>],
     /// Seconds.
     base: f64,
 }
 
-impl Socket<'_> {
+impl ReceiverSocket<'_> {
     /// The value of `of` for each sample that has one.
     fn each(&self, of: impl Fn(&Sample, &TcpInfo) -> Option<f64>) -> Vec<f64> {
-        let infos = self.spans.iter().flat_map(Span::infos);
+        let infos = self.spans.iter().flat_map(ReceiverSpan::infos);
         infos.filter_map(|(sample, info)| of(sample, info)).collect()
     }
 
@@ -162,7 +168,7 @@ impl Socket<'_> {
             pauses += paused * length;
             silent += was_silent * length;
         }
-        let periods = self.spans.iter().filter_map(Span::burst_period);
+        let periods = self.spans.iter().filter_map(ReceiverSpan::burst_period);
         let periods = Sorted::new(periods.map(|period| ratio(period.as_secs_f64(), self.base)));
         let sizes = self.spans.iter().filter_map(|span| {
             let segments = span.segments().filter(|segments| *segments > 4)?;

@@ -4,7 +4,7 @@
 //! have the size, the least round trip and the rate of delivery, which are all that a slow start
 //! depends on.
 
-use super::{Span, receiver_at};
+use super::{SampleSpan, receiver_at};
 use crate::limit::judge::SEGMENTS_LEAST;
 use crate::limit::slow_start::{FIRST_FLIGHT, SlowStart};
 use crate::limit::thresholds::SAVES;
@@ -37,7 +37,7 @@ pub(super) fn interval(sender: &[Sample], receiver: &[Sample], hint: PathHint) -
     let Told { limit, least } = told(last, seen, hint)?;
     let samples = &sender[from.saturating_sub(1)..=done];
     let infos = || samples.iter().filter_map(|sample| sample.info.as_ref());
-    let span = Span { samples, first: infos().next()?, last: infos().next_back()? };
+    let span = SampleSpan { samples, first: infos().next()?, last: infos().next_back()? };
     Some(Interval {
         start: span.start(),
         // Between two samples it may have begun and ended.

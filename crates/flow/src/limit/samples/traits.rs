@@ -1,7 +1,7 @@
 //! What the trained judge looks at in samples: what it looks at in captures, and what only the
 //! kernel knows.
 
-use super::{Span, nothing_to_send, receiver_at};
+use super::{SampleSpan, nothing_to_send, receiver_at};
 use crate::limit::Interval;
 use crate::limit::judge::{
     NONE, Traits, mean, part_by_limit, ratio, variation, variation_between_losses,
@@ -12,10 +12,14 @@ use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Duration, Rate};
 
 /// The traits of `spans`. The rules judged them as `intervals`, one for each span.
-pub(super) fn traits(spans: &[Span<'_>], intervals: &[Interval], receiver: &[Sample]) -> Traits {
+pub(super) fn traits(
+    spans: &[SampleSpan<'_>],
+    intervals: &[Interval],
+    receiver: &[Sample],
+) -> Traits {
     let mut traits = Traits::default();
     traits.extend(part_by_limit(limits_with_time(intervals)));
-    let socket = Socket { spans };
+    let socket = SenderSocket { spans };
     traits.extend(socket.of_path());
     traits.extend(socket.of_loss());
     traits.extend(socket.of_counters());
@@ -26,22 +30,22 @@ pub(super) fn traits(spans: &[Span<'_>], intervals: &[Interval], receiver: &[Sam
 }
 
 /// The median smoothed round trip as a multiple of the minimum.
-pub(super) fn inflation_median(spans: &[Span<'_>]) -> f64 {
-    Socket { spans }.inflation().percentile(50)
+pub(super) fn inflation_median(spans: &[SampleSpan<'_>]) -> f64 {
+    SenderSocket { spans }.inflation().percentile(50)
 }
 
 /// The samples of the sender's socket.
-struct Socket<'a> {
-    spans: &'a [Span<'a>],
+struct SenderSocket<'a> {
+    spans: &'a [SampleSpan<'a>],
 }
 
-impl Socket<'_> {
+impl SenderSocket<'_> {
     fn rates(&self) -> Vec<f64> {
         self.spans.iter().map(|span| span.goodput().as_f64()).collect()
     }
 
     /// The mean, weighted by time.
-    fn over_time(&self, of: impl Fn(&Span<'_>) -> f64) -> f64 {
+    fn over_time(&self, of: impl Fn(&SampleSpan<'_>) -> f64) -> f64 {
         let lengths = self.spans.iter().map(|span| span.length().as_secs_f64());
         let (sum, time) = self
             .spans
@@ -57,7 +61,7 @@ impl Socket<'_> {
 
     /// The value of `of` for each sample that has one.
     fn each(&self, of: impl Fn(&Sample, &TcpInfo) -> Option<f64>) -> Vec<f64> {
-        let infos = self.spans.iter().flat_map(Span::infos);
+        let infos = self.spans.iter().flat_map(SampleSpan::infos);
         infos.filter_map(|(sample, info)| of(sample, info)).collect()
     }
 
@@ -66,7 +70,7 @@ impl Socket<'_> {
     }
 
     fn base(&self) -> f64 {
-        let infos = self.spans.iter().flat_map(Span::infos);
+        let infos = self.spans.iter().flat_map(SampleSpan::infos);
         let least = infos.filter_map(|(_, info)| info.min_rtt).min();
         least.map_or(0.0, Duration::as_secs_f64)
     }
@@ -191,7 +195,7 @@ impl Socket<'_> {
 }
 
 /// How much data the receiver's application had not read, where its socket was sampled.
-fn of_receiver(spans: &[Span<'_>], receiver: &[Sample]) -> [f64; 3] {
+fn of_receiver(spans: &[SampleSpan<'_>], receiver: &[Sample]) -> [f64; 3] {
     let far: Vec<&Sample> = spans.iter().flat_map(|span| receiver_at(receiver, span)).collect();
     let each = |of: &dyn Fn(&Sample) -> Option<f64>| {
         mean(&far.iter().filter_map(|sample| of(sample)).collect::<Vec<f64>>())

@@ -58,7 +58,7 @@ impl MeasuredPath {
         }
         let count = found.len();
         let Some(asked) = connection else {
-            return found.into_iter().next().map_or(Err(MeasuredPathError::None), Found::path);
+            return found.into_iter().next().map_or(Err(MeasuredPathError::None), FoundPath::path);
         };
         if count == 0 {
             return Err(MeasuredPathError::None);
@@ -75,12 +75,12 @@ impl MeasuredPath {
 }
 
 /// An object that is a path, and the number of its row.
-struct Found {
+struct FoundPath {
     number: Option<u64>,
     path: Value,
 }
 
-impl Found {
+impl FoundPath {
     fn path(self) -> Result<MeasuredPath, MeasuredPathError> {
         serde_json::from_value(self.path)
             .map_err(|error| MeasuredPathError::Impossible(error.to_string()))
@@ -92,15 +92,15 @@ fn is_path(value: &Value) -> bool {
 }
 
 /// The parser has a bound of depth, and so has this.
-fn collect(value: Value, found: &mut Vec<Found>) {
+fn collect(value: Value, found: &mut Vec<FoundPath>) {
     match value {
         Value::Array(values) => values.into_iter().for_each(|value| collect(value, found)),
         Value::Object(mut row) => {
             let number = row.get(NUMBER).and_then(Value::as_u64);
             if row.get(KEY).is_some_and(is_path) {
-                found.extend(row.remove(KEY).map(|path| Found { number, path }));
+                found.extend(row.remove(KEY).map(|path| FoundPath { number, path }));
             } else if MARKS.iter().all(|mark| row.contains_key(*mark)) {
-                found.push(Found { number, path: Value::Object(row) });
+                found.push(FoundPath { number, path: Value::Object(row) });
             } else {
                 row.into_iter().for_each(|(_, value)| collect(value, found));
             }

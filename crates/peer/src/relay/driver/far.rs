@@ -72,7 +72,7 @@ struct Known {
 }
 
 /// What the tasks of a far end share.
-struct Shared {
+struct FarShared {
     options: FarEndOptions,
     allow: Arc<RwLock<AllowList>>,
     sessions: RefCell<HashMap<SessionId, Known>>,
@@ -122,7 +122,7 @@ impl FarEnd {
         let allow = Arc::clone(&self.allow);
         let (sessions, over) = (RefCell::default(), RefCell::default());
         let (lookups, bound) = (Lookups::default(), LogBound::default());
-        let shared = Rc::new(Shared { options, allow, sessions, over, lookups, log, bound });
+        let shared = Rc::new(FarShared { options, allow, sessions, over, lookups, log, bound });
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().max_blocking_threads(THREADS).build()?;
         let local = tokio::task::LocalSet::new();
@@ -134,7 +134,7 @@ impl FarEnd {
     }
 }
 
-impl Shared {
+impl FarShared {
     async fn serve(
         self: Rc<Self>,
         Inputs { mut carriers, questions }: Inputs,

@@ -381,7 +381,8 @@ impl Near {
             let (target, _) = watch::channel(first_target);
             let mut first = Some(wire);
             for index in 0..most {
-                let slot = Slot { near: Rc::clone(&self), session: session.clone(), name, index };
+                let slot =
+                    CarrierSlot { near: Rc::clone(&self), session: session.clone(), name, index };
                 slots.spawn_local(slot.keep(first.take(), target.subscribe()));
             }
             if self.options.carriers == Carriers::Auto {
@@ -438,14 +439,14 @@ impl Near {
 }
 
 /// The place of one carrier in a session.
-struct Slot {
+struct CarrierSlot {
     near: Rc<Near>,
     session: Handle,
     name: SessionId,
     index: usize,
 }
 
-impl Slot {
+impl CarrierSlot {
     /// Keeps the carrier alive for as long as the target is beyond its index.
     async fn keep(self, mut wire: Option<Wire>, mut target: watch::Receiver<usize>) {
         let mut backoff = Backoff::new();

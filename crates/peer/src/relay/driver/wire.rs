@@ -196,7 +196,7 @@ impl Wire {
             self.out.clear();
         }
         while let Some(tls) = self.tls.as_mut().filter(|tls| tls.wants_write()) {
-            match tls.write_tls(&mut Socket(&self.stream)) {
+            match tls.write_tls(&mut TlsSocket(&self.stream)) {
                 Ok(count) => self.has_taken(count)?,
                 Err(error) if is_later(&error) => return Ok(()),
                 Err(error) => return Err(error),
@@ -257,9 +257,9 @@ pub(super) fn is_later(error: &io::Error) -> bool {
 }
 
 /// A socket as rustls writes to it.
-struct Socket<'a>(&'a TcpStream);
+struct TlsSocket<'a>(&'a TcpStream);
 
-impl Write for Socket<'_> {
+impl Write for TlsSocket<'_> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         self.0.try_write(buffer)
     }

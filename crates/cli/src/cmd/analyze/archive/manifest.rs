@@ -22,7 +22,7 @@ pub const NAME: &str = "_manifest.jsonl";
 /// A line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum ManifestLine {
     Begun(Settings),
     Committed(Commit),
     Whole(Totals),
@@ -171,7 +171,7 @@ impl Manifest {
             file => file?,
         };
         let mut manifest = Manifest { file: lock(file)?, length: 0 };
-        manifest.append(&Line::Begun(settings.clone()))?;
+        manifest.append(&ManifestLine::Begun(settings.clone()))?;
         File::open(folder)?.sync_all()?;
         Ok(manifest)
     }
@@ -192,18 +192,18 @@ impl Manifest {
         let mut done = Done::default();
         let mut begun = None;
         manifest.length = manifest.read(|line| match line {
-            Line::Begun(settings) => begun = Some(settings),
-            Line::Committed(commit) => {
+            ManifestLine::Begun(settings) => begun = Some(settings),
+            ManifestLine::Committed(commit) => {
                 let earlier = |capture: Capture| (capture.file.clone(), Earlier::of(&capture));
                 done.captures.extend(commit.captures.into_iter().map(earlier));
                 done.parts.extend(commit.parts.into_iter().map(|part| (part.path, part.bytes)));
             }
-            Line::Whole(_) => {}
+            ManifestLine::Whole(_) => {}
         })?;
         manifest.file.set_len(manifest.length)?;
         match begun {
             // It was killed before its first line was complete.
-            None => manifest.append(&Line::Begun(settings.clone()))?,
+            None => manifest.append(&ManifestLine::Begun(settings.clone()))?,
             Some(before) if &before != settings => {
                 return Err(ManifestError::Other(before.to_string()));
             }
@@ -217,7 +217,7 @@ impl Manifest {
     /// # Errors
     /// It cannot be written. The group is not done then, and the manifest is as before.
     pub fn commit(&mut self, commit: Commit) -> Result<()> {
-        self.append(&Line::Committed(commit))
+        self.append(&ManifestLine::Committed(commit))
     }
 
     /// Records that the whole archive is done.
@@ -230,8 +230,8 @@ impl Manifest {
         let mut problems = HashSet::new();
         let mut is_said = false;
         self.read(|line| {
-            is_said = matches!(line, Line::Whole(_));
-            let Line::Committed(commit) = line else { return };
+            is_said = matches!(line, ManifestLine::Whole(_));
+            let ManifestLine::Committed(commit) = line else { return };
             for capture in commit.captures {
                 totals.rows += capture.rows;
                 match capture.problem {
@@ -244,7 +244,7 @@ impl Manifest {
         totals.captures = seen.len() as u64;
         totals.problems = problems.len() as u64;
         if !is_said {
-            self.append(&Line::Whole(totals))?;
+            self.append(&ManifestLine::Whole(totals))?;
         }
         Ok(totals)
     }
@@ -258,7 +258,7 @@ impl Manifest {
     ) -> std::result::Result<BTreeMap<String, (String, u64)>, ManifestError> {
         let mut problems = BTreeMap::new();
         self.read(|line| {
-            let Line::Committed(commit) = line else { return };
+            let ManifestLine::Committed(commit) = line else { return };
             for Capture { file, problem, rows, .. } in commit.captures {
                 match problem {
                     Some(problem) => problems.insert(file, (problem, rows)),
@@ -270,7 +270,10 @@ impl Manifest {
     }
 
     /// Reads all complete lines; returns their length.
-    fn read(&mut self, mut take: impl FnMut(Line)) -> std::result::Result<u64, ManifestError> {
+    fn read(
+        &mut self,
+        mut take: impl FnMut(ManifestLine),
+    ) -> std::result::Result<u64, ManifestError> {
         self.file.seek(SeekFrom::Start(0))?;
         let mut reader = BufReader::new(&*self.file);
         let (mut text, mut length, mut number) = (Vec::new(), 0, 0);
@@ -289,7 +292,7 @@ impl Manifest {
     }
 
     /// Appends a line and waits until it is on disk. If that fails, the line is taken back.
-    fn append(&mut self, line: &Line) -> Result<()> {
+    fn append(&mut self, line: &ManifestLine) -> Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         self.file.seek(SeekFrom::Start(self.length))?;
