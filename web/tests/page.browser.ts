@@ -44,7 +44,9 @@ test("leads with the verdict and asks nothing of a network", async ({ page }) =>
   expect(isClean).toThrow(/Content Security Policy/);
 });
 
-test("tells beside the verdict what its capture dropped and how its times run", async ({ page }) => {
+test("tells beside the verdict what its capture dropped and how its times run", async ({
+  page,
+}) => {
   const data = capture();
   data.connections[0].facts.warnings = [];
   Object.assign(data.sources[0], { dropped: 1234, backwards: 7, unsorted: 7 });

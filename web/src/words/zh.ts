@@ -376,23 +376,33 @@ const REMEDIES: Record<string, string> = {
     "检查服务器是否在运行、地址是否正确、防火墙是否丢弃了 SYN；并在服务器端抓包，看它是否到达。",
   let_syn_ack_pass:
     "找出是什么丢弃了返回的应答：防火墙，或与去程不同的路由；并在客户端抓包，看它是否到达。",
-  scale_window_at_syn: "在未启用的一端设置 net.ipv4.tcp_window_scaling=1，或找出去除该选项的中间设备；只有新连接受益。",
-  free_receive_buffer_or_raise_max: "去掉应用中的 SO_RCVBUF，让缓冲区自行增长；或调大 net.core.rmem_max 并重启应用。",
-  free_receive_buffer: "去掉应用中的 SO_RCVBUF，让缓冲区自行增长（至 net.ipv4.tcp_rmem 的第三个值），或在应用中设得更大。",
+  scale_window_at_syn:
+    "在未启用的一端设置 net.ipv4.tcp_window_scaling=1，或找出去除该选项的中间设备；只有新连接受益。",
+  free_receive_buffer_or_raise_max:
+    "去掉应用中的 SO_RCVBUF，让缓冲区自行增长；或调大 net.core.rmem_max 并重启应用。",
+  free_receive_buffer:
+    "去掉应用中的 SO_RCVBUF，让缓冲区自行增长（至 net.ipv4.tcp_rmem 的第三个值），或在应用中设得更大。",
   free_window: "去掉应用中的 TCP_WINDOW_CLAMP。",
-  raise_receive_max: "调大接收方 net.ipv4.tcp_rmem 的第三个值（在那里运行 `fullpipe tune plan` 可知调到多少）；新连接立即受益。",
+  raise_receive_max:
+    "调大接收方 net.ipv4.tcp_rmem 的第三个值（在那里运行 `fullpipe tune plan` 可知调到多少）；新连接立即受益。",
   read_more: "给读取进程更多 CPU、更快的磁盘或更大的单次读取；更大的缓冲区只会被填满。",
-  free_send_buffer_or_raise_max: "去掉应用中的 SO_SNDBUF，让缓冲区自行增长；或调大 net.core.wmem_max 并重启应用。",
-  raise_send_buffer: "去掉应用中的 SO_SNDBUF，让缓冲区自行增长（至 net.ipv4.tcp_wmem 的第三个值），或在应用中设得更大。",
-  raise_send_max: "调大发送方 net.ipv4.tcp_wmem 的第三个值（在那里运行 `fullpipe tune plan` 可知调到多少）。",
+  free_send_buffer_or_raise_max:
+    "去掉应用中的 SO_SNDBUF，让缓冲区自行增长；或调大 net.core.wmem_max 并重启应用。",
+  raise_send_buffer:
+    "去掉应用中的 SO_SNDBUF，让缓冲区自行增长（至 net.ipv4.tcp_wmem 的第三个值），或在应用中设得更大。",
+  raise_send_max:
+    "调大发送方 net.ipv4.tcp_wmem 的第三个值（在那里运行 `fullpipe tune plan` 可知调到多少）。",
   pace_less: "调大或去掉应用中的 SO_MAX_PACING_RATE。",
-  write_whole_or_no_delay: "一次写入完整消息（writev、MSG_MORE、TCP_CORK 或带缓冲的流），或在发送方套接字上设置 TCP_NODELAY。",
+  write_whole_or_no_delay:
+    "一次写入完整消息（writev、MSG_MORE、TCP_CORK 或带缓冲的流），或在发送方套接字上设置 TCP_NODELAY。",
   raise_unsent_mark: "调大应用中的 TCP_NOTSENT_LOWAT，或让应用在 poll 返回后立即写入。",
   keep_order: "找出把同一连接的数据包分散到多条链路的设备（逐包负载均衡、轮询模式的网卡绑定）。",
   remove_loss_or_use_sack: "消除丢包；若某一端关闭了 SACK，请开启（net.ipv4.tcp_sack）。",
   keep_window_of_bursts: "若连接用于突发传输，在发送方设置 net.ipv4.tcp_slow_start_after_idle=0。",
-  find_small_mtu: "找出 MTU 较小的隧道或设备（`tracepath`）；若 ICMP 被过滤，net.ipv4.tcp_mtu_probing=1 可探测能通过的最大值。",
-  read_or_grow_memory: "让应用及时读取，或调大 net.ipv4.tcp_rmem；内存紧张时（net.ipv4.tcp_mem）整台主机都会丢弃。",
+  find_small_mtu:
+    "找出 MTU 较小的隧道或设备（`tracepath`）；若 ICMP 被过滤，net.ipv4.tcp_mtu_probing=1 可探测能通过的最大值。",
+  read_or_grow_memory:
+    "让应用及时读取，或调大 net.ipv4.tcp_rmem；内存紧张时（net.ipv4.tcp_mem）整台主机都会丢弃。",
 };
 
 function remedy({ remedy_name: name, remedy: english }: Remedied): string {
