@@ -7,11 +7,11 @@ use fullpipe_flow::schema::{
     CAPTURE_PROBLEMS, CONNECTIONS, Column, FINDINGS, INTERVALS, JsonSchema, LIVE_CONNECTIONS,
     PACKETS, RUNS, Record, SAMPLES, SCENARIOS, SPANS, SUB_CAUSES, WHOLES,
 };
-use fullpipe_report::{self as report, Table};
+use fullpipe_report::{Column as TableColumn, Table, paragraph};
 
 /// Show the columns of what is printed and stored, or their JSON Schema.
 ///
-/// A table says of each column what it means, its type and unit, and when it is absent. With
+/// It says of each column what it means, when it is absent, its type and its unit. With
 /// --json it is a JSON Schema (draft 2020-12), for programs that read the JSON of other
 /// subcommands. Without a kind, the kinds are listed.
 #[derive(Args)]
@@ -68,7 +68,7 @@ impl Schema {
         match (self.kind, self.json) {
             (None, true) => print_json(&listed().collect::<Vec<_>>())?,
             (None, false) => {
-                let column = report::Column::text;
+                let column = TableColumn::text;
                 let mut table = Table::new([column("kind"), column("what it is of")]);
                 for one in listed() {
                     table.row([name(one.kind), one.what]);
@@ -76,7 +76,7 @@ impl Schema {
                 print(&table.render(layout()))?;
             }
             (Some(kind), true) => print_json(&kind.schema().titled(&name(kind)))?,
-            (Some(kind), false) => print(&kind.table().render(layout()))?,
+            (Some(kind), false) => print(&kind.text(layout().width))?,
         }
         Ok(0)
     }
@@ -116,49 +116,34 @@ impl SchemaKind {
         }
     }
 
-    fn table(self) -> Table<5> {
-        let mut table = Table::new([
-            report::Column::text("column"),
-            report::Column::text("type"),
-            report::Column::text("unit").leaves(2),
-            report::Column::text("what it means"),
-            report::Column::text("absent where").leaves(1),
-        ]);
+    /// Its columns in words, one after another: they are sentences, which no table holds.
+    fn text(self, width: Option<u16>) -> String {
         match self {
-            SchemaKind::Connection | SchemaKind::ConnectionRow => add(&mut table, CONNECTIONS),
-            SchemaKind::Packet => add(&mut table, PACKETS),
-            SchemaKind::Run => {
-                add(&mut table, RUNS);
-                add(&mut table, SCENARIOS);
-            }
-            SchemaKind::LiveConnection => add(&mut table, LIVE_CONNECTIONS),
-            SchemaKind::Sample => add(&mut table, SAMPLES),
-            SchemaKind::IntervalRow => {
-                add(&mut table, WHOLES);
-                add(&mut table, INTERVALS);
-            }
-            SchemaKind::FindingRow => {
-                add(&mut table, WHOLES);
-                add(&mut table, FINDINGS);
-            }
-            SchemaKind::SpanRow => {
-                add(&mut table, WHOLES);
-                add(&mut table, SPANS);
-            }
-            SchemaKind::Problem => add(&mut table, CAPTURE_PROBLEMS),
+            SchemaKind::Connection | SchemaKind::ConnectionRow => words(CONNECTIONS, width),
+            SchemaKind::Packet => words(PACKETS, width),
+            SchemaKind::Run => words(RUNS, width) + &words(SCENARIOS, width),
+            SchemaKind::LiveConnection => words(LIVE_CONNECTIONS, width),
+            SchemaKind::Sample => words(SAMPLES, width),
+            SchemaKind::IntervalRow => words(WHOLES, width) + &words(INTERVALS, width),
+            SchemaKind::FindingRow => words(WHOLES, width) + &words(FINDINGS, width),
+            SchemaKind::SpanRow => words(WHOLES, width) + &words(SPANS, width),
+            SchemaKind::Problem => words(CAPTURE_PROBLEMS, width),
         }
-        table
     }
 }
 
-fn add<K: Record>(table: &mut Table<5>, columns: &[Column<K>]) {
-    for column in columns {
-        table.row([
-            column.name.to_owned(),
-            column.kind.words().to_owned(),
-            column.unit().to_owned(),
-            column.meaning.to_owned(),
-            column.null.to_owned(),
-        ]);
-    }
+fn words<K: Record>(columns: &[Column<K>], width: Option<u16>) -> String {
+    let line = |column: &Column<K>| {
+        let unit = match column.unit() {
+            "" => String::new(),
+            unit => format!(", {unit}"),
+        };
+        let absent = match column.null {
+            "" => String::new(),
+            null => format!("; absent where {null}"),
+        };
+        let text = format!("{}{absent} ({}{unit})", column.meaning, column.kind.words());
+        paragraph::fill(&format!("{}: ", column.name), &text, width) + "\n"
+    };
+    columns.iter().map(line).collect()
 }
