@@ -4,10 +4,10 @@ use crate::failure::Failure;
 use crate::terminal::{layout, print, print_json};
 use clap::{Args, ValueEnum};
 use fullpipe_flow::schema::{
-    CAPTURE_PROBLEMS, CONNECTIONS, Column, FINDINGS, INTERVALS, JsonSchema, LIVE_CONNECTIONS,
-    PACKETS, RUNS, Record, SAMPLES, SCENARIOS, SPANS, SUB_CAUSES, WHOLES,
+    CAPTURE_PROBLEMS, CONNECTIONS, FINDINGS, INTERVALS, JsonSchema, LIVE_CONNECTIONS, PACKETS,
+    RUNS, SAMPLES, SCENARIOS, SPANS, SUB_CAUSES, WHOLES,
 };
-use fullpipe_report::{Column as TableColumn, Table, paragraph};
+use fullpipe_report::{Column, Table, paragraph};
 
 /// Show the columns of what is printed and stored, or their JSON Schema.
 ///
@@ -68,7 +68,7 @@ impl Schema {
         match (self.kind, self.json) {
             (None, true) => print_json(&listed().collect::<Vec<_>>())?,
             (None, false) => {
-                let column = TableColumn::text;
+                let column = Column::text;
                 let mut table = Table::new([column("kind"), column("what it is of")]);
                 for one in listed() {
                     table.row([name(one.kind), one.what]);
@@ -76,7 +76,14 @@ impl Schema {
                 print(&table.render(layout()))?;
             }
             (Some(kind), true) => print_json(&kind.schema().titled(&name(kind)))?,
-            (Some(kind), false) => print(&kind.text(layout().width))?,
+            (Some(kind), false) => {
+                // They are sentences, which no table holds.
+                let values = kind.schema().values().into_iter();
+                let line = |(path, text): (String, String)| {
+                    paragraph::fill(&format!("{path}: "), &text, layout().width) + "\n"
+                };
+                print(&values.map(line).collect::<String>())?;
+            }
         }
         Ok(0)
     }
@@ -115,35 +122,4 @@ impl SchemaKind {
             SchemaKind::Problem => JsonSchema::of_rows(&what, CAPTURE_PROBLEMS),
         }
     }
-
-    /// Its columns in words, one after another: they are sentences, which no table holds.
-    fn text(self, width: Option<u16>) -> String {
-        match self {
-            SchemaKind::Connection | SchemaKind::ConnectionRow => words(CONNECTIONS, width),
-            SchemaKind::Packet => words(PACKETS, width),
-            SchemaKind::Run => words(RUNS, width) + &words(SCENARIOS, width),
-            SchemaKind::LiveConnection => words(LIVE_CONNECTIONS, width),
-            SchemaKind::Sample => words(SAMPLES, width),
-            SchemaKind::IntervalRow => words(WHOLES, width) + &words(INTERVALS, width),
-            SchemaKind::FindingRow => words(WHOLES, width) + &words(FINDINGS, width),
-            SchemaKind::SpanRow => words(WHOLES, width) + &words(SPANS, width),
-            SchemaKind::Problem => words(CAPTURE_PROBLEMS, width),
-        }
-    }
-}
-
-fn words<K: Record>(columns: &[Column<K>], width: Option<u16>) -> String {
-    let line = |column: &Column<K>| {
-        let unit = match column.unit() {
-            "" => String::new(),
-            unit => format!(", {unit}"),
-        };
-        let absent = match column.null {
-            "" => String::new(),
-            null => format!("; absent where {null}"),
-        };
-        let text = format!("{}{absent} ({}{unit})", column.meaning, column.kind.words());
-        paragraph::fill(&format!("{}: ", column.name), &text, width) + "\n"
-    };
-    columns.iter().map(line).collect()
 }

@@ -282,6 +282,7 @@ fn shaped_to_20_mbit(script: &str, words: &str) {
     assert_eq!(cause["sub_cause"], "shaped_here", "{first:#}");
     assert!(cause["claim"].as_str().unwrap().starts_with(words), "{cause}");
     assert_eq!((cause["rate_bps"].as_u64(), &first["acts"]), (Some(20_000_000), &"here".into()));
+    assert_eq!(first["remedy_name"], "change_shaper", "{first:#}");
     // The law: payload is 1448 of 1514 bytes at most.
     let goodput = first["goodput_bps"].as_f64().unwrap();
     assert!((14e6..=20e6).contains(&goodput), "{goodput}");

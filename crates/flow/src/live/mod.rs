@@ -162,7 +162,7 @@ pub struct Answer {
     /// Who has to change something; not known where the answer is no more than a guess.
     pub acts: Acts,
     /// What would change it, at the place that [`Answer::acts`] names.
-    #[serde(serialize_with = "crate::words::serialize_remedy")]
+    #[serde(flatten, serialize_with = "crate::words::serialize_remedy")]
     pub remedy: Option<Remedy>,
     /// What lies behind the limit, as only the host can know, most important first.
     pub causes: Vec<Explanation>,

@@ -2,7 +2,7 @@
 
 use super::*;
 use fullpipe_model::law::KernelVersion;
-use fullpipe_model::observe::{SocketMemory, TcpState};
+use fullpipe_model::observe::{Egress, Qdisc, SocketMemory, TcpState};
 use fullpipe_model::units::{Instant, Window};
 
 const STEP: u64 = 10;
@@ -117,6 +117,36 @@ fn a_window_of_the_peer_is_the_peers_to_change() {
     // 400 kB every 10 ms are 320 Mbit/s.
     let ratio = found.goodput.as_f64() / 320e6;
     assert!((0.97..1.03).contains(&ratio), "{}", found.goodput);
+}
+
+#[test]
+fn a_full_window_is_the_peers_to_change_beside_a_busy_shaper_of_this_host() {
+    let tbf = |overlimits| Egress {
+        device: "eth0".into(),
+        qdiscs: vec![Qdisc {
+            kind: "tbf".into(),
+            handle: "1:".into(),
+            rate: Some("400mbit".parse().unwrap()),
+            loses: false,
+            drops: 0,
+            overlimits,
+            classes: Vec::new(),
+        }],
+    };
+    let (before, after, samples) = (tbf(5), tbf(900), sender(|_, _, _| {}));
+    let host = HostFacts { egress: Some([&before, &after]), ..HostFacts::default() };
+    let seen = Observed {
+        role: End::Sender,
+        samples: &samples,
+        other: &[],
+        asked: None,
+        settings: None,
+        host,
+    };
+    let found = seen.answer().unwrap();
+    assert_eq!(names(&found), ["shaped_here"], "it carries 320 Mbit/s");
+    assert_eq!((found.limit, found.acts), (Limit::ReceiveWindow, Acts::Peer));
+    assert_eq!(found.remedy, Some(Remedy::GrowReceiveBuffer));
 }
 
 #[test]

@@ -4,8 +4,8 @@
 //! not make a new version, and requires none, because what the evidence does not tell is absent.
 
 use super::{Column, Kind, Place, Record, SCHEMA_VERSION};
-use serde::Serialize;
-use std::collections::BTreeMap;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 /// The schema of a document, or of what stands at a place in it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -18,10 +18,30 @@ pub struct JsonSchema {
     description: String,
     #[serde(rename = "type")]
     types: Vec<&'static str>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    properties: BTreeMap<&'static str, JsonSchema>,
+    #[serde(skip_serializing_if = "Properties::is_empty")]
+    properties: Properties,
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<Box<JsonSchema>>,
+}
+
+/// What an object has, in the order of its table.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Properties(Vec<(&'static str, JsonSchema)>);
+
+impl Properties {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Properties {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, schema) in &self.0 {
+            map.serialize_entry(name, schema)?;
+        }
+        map.end()
+    }
 }
 
 impl JsonSchema {
@@ -68,7 +88,7 @@ impl JsonSchema {
             items: Some(Box::new(items)),
             ..JsonSchema::default()
         };
-        self.properties.insert(name, list);
+        self.properties.0.push((name, list));
         self
     }
 
@@ -101,7 +121,7 @@ impl JsonSchema {
         }
         if !column.null.is_empty() {
             types.push("null");
-            description += &format!("; absent where {}", column.null);
+            description += &format!("; absent: {}", column.null);
         }
         let items =
             items.map(|items| Box::new(JsonSchema { types: vec![items], ..JsonSchema::default() }));
@@ -110,15 +130,42 @@ impl JsonSchema {
 
     /// The object under `name`, which is made if there is none.
     fn at(&mut self, name: &'static str) -> &mut Self {
-        self.properties.entry(name).or_insert_with(Self::object)
+        let all = &mut self.properties.0;
+        let place = all.iter().position(|(other, _)| *other == name).unwrap_or_else(|| {
+            all.push((name, Self::object()));
+            all.len() - 1
+        });
+        &mut all[place].1
     }
 
     /// Puts a value where a path leads, its parts parted by dots.
     fn put(&mut self, path: &'static str, value: JsonSchema) {
         match path.split_once('.') {
             Some((object, rest)) => self.at(object).put(rest, value),
-            None => {
-                self.properties.insert(path, value);
+            None => *self.at(path) = value,
+        }
+    }
+
+    /// Every value, with the path that leads to it and a sentence about it. `findings[].limit` is
+    /// of each object in a list.
+    pub fn values(&self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        self.add_values("", &mut found);
+        found
+    }
+
+    fn add_values(&self, path: &str, found: &mut Vec<(String, String)>) {
+        for (name, schema) in &self.properties.0 {
+            let path = if path.is_empty() { (*name).into() } else { format!("{path}.{name}") };
+            match &schema.items {
+                Some(items) if !items.properties.is_empty() => {
+                    items.add_values(&format!("{path}[]"), found);
+                }
+                _ if schema.properties.is_empty() => {
+                    let types = schema.types.join(" or ");
+                    found.push((path, format!("{} ({types})", schema.description)));
+                }
+                _ => schema.add_values(&path, found),
             }
         }
     }

@@ -1,6 +1,7 @@
 //! A live connection with its answer: a row of `fullpipe why`.
 
 use super::{Cell, Column, Kind, Place, Record, SCHEMA_VERSION};
+use crate::finding::Remedy;
 use crate::live::LiveConnection;
 use crate::words;
 use fullpipe_model::limit::End;
@@ -155,6 +156,13 @@ pub static LIVE_CONNECTIONS: &[C] = &[
     C::new("remedy", Kind::Text, "", "what would change it, at the place that `acts` names", |row| {
         Cell::text(row.connection.answer.remedy.map_or("", words::remedy))
     }),
+    C::new(
+        "remedy_name",
+        Kind::Text,
+        "there is no remedy",
+        "the same as a name that does not change",
+        |row| Cell::word(row.connection.answer.remedy.map(Remedy::name)),
+    ),
     C::new(
         "sub_causes",
         Kind::Words,

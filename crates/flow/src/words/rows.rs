@@ -81,12 +81,23 @@ impl Serialize for Explanation {
     }
 }
 
-/// The words of a remedy, and none where there is none.
+#[derive(Serialize)]
+struct RemedyRow {
+    remedy: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy_name: Option<&'static str>,
+}
+
+/// The words of a remedy and its name; no words and no name where there is none.
 pub(crate) fn serialize_remedy<S: Serializer>(
     given: &Option<Remedy>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(given.map_or("", remedy))
+    let row = RemedyRow {
+        remedy: given.map_or("", remedy),
+        remedy_name: given.map(|given| given.name()),
+    };
+    row.serialize(serializer)
 }
 
 #[derive(Serialize)]

@@ -3,6 +3,7 @@
 
 use super::{Numbers, Site};
 use crate::finding::{MachineRemedy, Remedy};
+use crate::limit::Limit;
 use fullpipe_model::limit::End;
 use fullpipe_model::units::{Bytes, Rate};
 
@@ -231,11 +232,14 @@ impl MachineCause {
         })
     }
 
-    /// Where its remedy has to be applied. A queueing discipline is named only where it explains
-    /// the limit, and is the sender's.
-    pub(super) const fn site(&self) -> Option<Site> {
+    /// Where its remedy has to be applied, if it explains `limit`. A queueing discipline is the
+    /// sender's; a window that is full or shut is not its doing, however busy it is.
+    pub(super) const fn site(&self, limit: Limit) -> Option<Site> {
+        let is_receivers = matches!(limit, Limit::ReceiveWindow | Limit::ReceiverApplication);
         match self {
-            MachineCause::ShapedHere { .. } | MachineCause::DroppedBeforeSending { .. } => {
+            MachineCause::ShapedHere { .. } | MachineCause::DroppedBeforeSending { .. }
+                if !is_receivers =>
+            {
                 Some(Site::End(End::Sender))
             }
             _ => None,

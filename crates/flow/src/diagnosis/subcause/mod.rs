@@ -131,7 +131,7 @@ impl SubCause {
         match self {
             SubCause::Packets(_) => None,
             SubCause::Socket(cause) => cause.site(limit),
-            SubCause::Machine(cause) => cause.site(),
+            SubCause::Machine(cause) => cause.site(limit),
         }
     }
 
