@@ -40,6 +40,8 @@ pub enum Then {
 pub trait Answers: Send + Sync + 'static {
     /// What is told.
     type Answer: Serialize;
+    /// Who is asked, for a message.
+    const SUBJECT: &str;
     /// The answer to a request: its line, without the end.
     fn answer(&self, request: &[u8]) -> (Self::Answer, Then);
     /// What is told in place of an answer.
@@ -65,7 +67,10 @@ fn answer_on_thread<A: Answers>(stream: UnixStream, answers: &Arc<A>, asking: &A
     if asking.load(Ordering::Relaxed) >= REQUESTS_MAX {
         let busy = Failure::new(
             Kind::Run,
-            format!("it serves {REQUESTS_MAX} other requests at the moment; try again in a moment"),
+            format!(
+                "ask {}: it serves {REQUESTS_MAX} other requests; try again in a moment",
+                A::SUBJECT
+            ),
         );
         // The answer fits into the socket's buffer, so this does not block.
         let _ = write_line(&stream, &answers.refusal(&busy));
@@ -153,6 +158,7 @@ mod tests {
 
     impl Answers for Echo {
         type Answer = Result<String, String>;
+        const SUBJECT: &str = "echo";
         fn answer(&self, request: &[u8]) -> (Self::Answer, Then) {
             (Ok(String::from_utf8_lossy(request).into_owned()), Then::Close)
         }
@@ -176,7 +182,7 @@ mod tests {
         let last = UnixStream::connect(&path).unwrap();
         // Each of them is waited for, and nobody else is taken meanwhile.
         let refused = (0..1000).find_map(|_| ask_echo(&path).err()).unwrap();
-        assert!(refused.contains("32 other requests"), "{refused}");
+        assert!(refused.starts_with("ask echo: it serves 32 other requests"), "{refused}");
         drop((silent, last));
     }
 }

@@ -62,15 +62,11 @@ pub struct Source {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<u64>,
     /// Packets whose times go back.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub backwards: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backwards: Option<u64>,
     /// Those of them that could not be put into order.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unsorted: u64,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsorted: Option<u64>,
 }
 
 impl Source {
@@ -82,8 +78,8 @@ impl Source {
             packets: (samples == 0).then_some(packets),
             problem,
             dropped: dropped.filter(|dropped| *dropped > 0),
-            backwards,
-            unsorted,
+            backwards: (backwards > 0).then_some(backwards),
+            unsorted: (unsorted > 0).then_some(unsorted),
         }
     }
 }

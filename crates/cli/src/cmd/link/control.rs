@@ -100,6 +100,7 @@ impl Controlled {
 
 impl Answers for Controlled {
     type Answer = Answer;
+    const SUBJECT: &str = "link";
 
     fn answer(&self, request: &[u8]) -> (Answer, Then) {
         self.done(request).unwrap_or_else(|failure| (self.refusal(&failure), Then::Close))

@@ -69,6 +69,7 @@ impl Controlled {
 
 impl Answers for Controlled {
     type Answer = Result<Status, String>;
+    const SUBJECT: &str = "agent";
 
     fn answer(&self, request: &[u8]) -> (Self::Answer, Then) {
         match self.done(request) {
