@@ -5,11 +5,10 @@
 //! stream, unless the caller wants to look at them. So a short table never looks whole.
 
 use crate::input::{Captures, interrupt_again};
-use crate::options::Kind;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use fullpipe_analyze::{Connections, Error, LabelledPackets, Options, what_is_missing};
-use fullpipe_columnar::{Batch, BatchError, Layout, RowKind};
+use fullpipe_columnar::{Batch, BatchError, Layout, RowKind, RowSource};
 use fullpipe_flow::Counts;
 use fullpipe_flow::schema::{Cell, PACKETS};
 use pyo3::Python;
@@ -25,7 +24,7 @@ pub type Problems = Arc<Mutex<Vec<(String, String)>>>;
 pub struct Batches {
     captures: Captures,
     options: Options,
-    kind: Kind,
+    kind: RowSource,
     schema: SchemaRef,
     layout: Layout,
     current: Option<(String, Reading)>,
@@ -51,12 +50,13 @@ impl Batches {
     /// The columns cannot be Arrow's.
     pub fn new(
         captures: Captures,
-        kind: Kind,
+        kind: RowSource,
         options: Options,
         problems: Problems,
         raises: bool,
     ) -> Result<Self, BatchError> {
-        let options = kind.with_needs(options);
+        let mut options = options;
+        options.config.spans |= kind.needs_spans();
         let layout = kind.layout();
         let schema = Batch::new(layout.clone()).finish()?.schema();
         let batch = Batch::new(layout.clone());
@@ -109,7 +109,7 @@ impl Batches {
         let Some((name, capture)) = self.captures.next() else { return false };
         let options = &self.options;
         let reading = match self.kind {
-            Kind::Of(kind) => {
+            RowSource::Connection(kind) => {
                 let connections = if kind.needs_findings() {
                     capture.connections(options)
                 } else {
@@ -117,7 +117,7 @@ impl Batches {
                 };
                 Reading::Connections(kind, Box::new(connections))
             }
-            Kind::Packets => {
+            RowSource::Packets => {
                 Reading::Packets(Box::new(capture.labelled_packets(options)), Vec::new())
             }
         };

@@ -1,7 +1,6 @@
 //! The columns of a kind of row, for Python.
 
-use crate::options::Kind;
-use fullpipe_columnar::{Layout, RowKind};
+use fullpipe_columnar::{RowKind, RowSource};
 use fullpipe_flow::schema::{
     self, CONNECTIONS, FINDINGS, INTERVALS, PACKETS, Record, SPANS, WHOLES,
 };
@@ -30,24 +29,14 @@ impl Column {
     }
 }
 
-impl Kind {
-    /// The columns of its rows, in order.
-    pub fn columns(self) -> Vec<Column> {
-        match self {
-            Kind::Of(RowKind::Connections) => in_rows(CONNECTIONS),
-            Kind::Of(RowKind::Intervals) => of_part(INTERVALS),
-            Kind::Of(RowKind::Findings) => of_part(FINDINGS),
-            Kind::Of(RowKind::Spans) => of_part(SPANS),
-            Kind::Packets => in_rows(PACKETS),
-        }
-    }
-
-    /// The columns of its record batches.
-    pub fn layout(self) -> Layout {
-        match self {
-            Kind::Of(kind) => kind.layout(),
-            Kind::Packets => Layout::of(PACKETS),
-        }
+/// The columns of the rows of `source`, in order.
+pub fn columns_of_rows(source: RowSource) -> Vec<Column> {
+    match source {
+        RowSource::Connection(RowKind::Connections) => in_rows(CONNECTIONS),
+        RowSource::Connection(RowKind::Intervals) => of_part(INTERVALS),
+        RowSource::Connection(RowKind::Findings) => of_part(FINDINGS),
+        RowSource::Connection(RowKind::Spans) => of_part(SPANS),
+        RowSource::Packets => in_rows(PACKETS),
     }
 }
 

@@ -1,16 +1,15 @@
 //! Captures that are analysed together, into Parquet files: what a worker of a cluster does.
 //!
-//! [`write_group`] reads one capture after another without Python's lock, and writes the rows of
-//! each kind into [`DayTables`]. All kinds but packets come from one reading. Files of the disk are
-//! opened here; for every other place Python gives a function that opens the capture.
+//! [`write_group`] gives one capture after another to [`CaptureRows`], without Python's lock. Files
+//! of the disk are opened here; for every other place Python gives a function that opens the
+//! capture.
 
-use crate::days::{DayTables, Table};
 use crate::input::PythonFile;
-use crate::options::{Kind, options_of};
-use fullpipe_analyze::{Capture, Error, Options, what_is_missing};
-use fullpipe_columnar::{Layout, ParquetTable, RowKind};
-use fullpipe_flow::Counts;
-use fullpipe_flow::schema::{CAPTURE_PROBLEMS, CaptureProblem, PACKETS};
+use crate::options::{options_of, source_of};
+use fullpipe_analyze::Capture;
+use fullpipe_archive::{CaptureOutcome, CaptureRows, TableError};
+use fullpipe_columnar::{Layout, ParquetTable};
+use fullpipe_flow::schema::{CAPTURE_PROBLEMS, CaptureProblem};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
@@ -20,15 +19,13 @@ use std::path::PathBuf;
 
 /// The most that is asked of an opened capture at a time.
 const BLOCK: usize = 8 << 20;
-/// Packets between two looks for signals.
-const PACKETS_BETWEEN: u64 = 1 << 16;
 
 /// A capture of the group: its name, its size, and its path or a function that opens it.
 type Listed = (String, u64, Py<PyAny>);
 /// What was read of a capture: the rows of each kind, and why they are not all.
 type Outcome = (Vec<u64>, Option<String>);
-/// A file of rows: kind, days since 1970, path, rows.
-type Part = (&'static str, u64, PathBuf, u64);
+/// A file of rows: kind, day, path, rows.
+type Part = (&'static str, String, PathBuf, u64);
 
 /// Analyses `captures` and writes files into `folder`. A capture that cannot be read is no error.
 #[pyfunction]
@@ -48,19 +45,48 @@ pub fn write_group(
     labels: &str,
 ) -> PyResult<(Vec<Outcome>, Vec<Part>)> {
     let options = options_of(filter, capture_point, layer, labels, 1)?;
-    let kinds = kinds.iter().map(|kind| Kind::of(kind)).collect::<PyResult<Vec<_>>>()?;
-    let tables =
-        kinds.iter().map(|kind| DayTables::new(folder.clone(), kind.name(), kind.layout()));
-    let options = kinds.iter().fold(options, |options, kind| kind.with_needs(options));
-    let mut group = Group { options, tables: tables.collect(), kinds };
+    let kinds = kinds.iter().map(|kind| source_of(kind)).collect::<PyResult<Vec<_>>>()?;
+    let mut rows = CaptureRows::new(&folder, &kinds, |kind| kind.name().into(), options);
     let captures = captures.try_iter()?.unbind();
     py.detach(|| {
         let mut done = Vec::new();
         while let Some(listed) = next_of(&captures)? {
-            done.push(group.capture(&listed)?);
+            let check = || Ok(Python::attach(|py| py.check_signals())?);
+            let outcome = rows.add::<Ended>(&listed.0, || Ok(open(&listed)?), check)?;
+            let CaptureOutcome { rows, problem } = outcome;
+            done.push((rows, problem));
         }
-        Ok((done, group.finish()?))
+        let mut parts = Vec::new();
+        for (kind, tables) in rows.finish().map_err(Ended::from)? {
+            for table in tables {
+                let (day, rows) = (table.date(), table.rows());
+                parts.push((kind.name(), day, table.keep(), rows));
+            }
+        }
+        Ok((done, parts))
     })
+}
+
+/// What ends a group before its time, as Python has it.
+struct Ended(PyErr);
+
+impl From<PyErr> for Ended {
+    fn from(error: PyErr) -> Self {
+        Ended(error)
+    }
+}
+
+impl From<TableError> for Ended {
+    fn from(error: TableError) -> Self {
+        let problem = format!("write rows to {error}; give $TMPDIR a disk with free space");
+        Ended(PyOSError::new_err(problem))
+    }
+}
+
+impl From<Ended> for PyErr {
+    fn from(ended: Ended) -> Self {
+        ended.0
+    }
 }
 
 /// Writes a row for each capture with a problem: file, problem and rows that are stored.
@@ -83,103 +109,6 @@ fn next_of(captures: &Py<PyIterator>) -> PyResult<Option<Listed>> {
         let next = captures.bind(py).clone().next().transpose()?;
         next.map(|listed| listed.extract::<Listed>()).transpose()
     })
-}
-
-/// The group under construction.
-struct Group {
-    options: Options,
-    kinds: Vec<Kind>,
-    /// One for each kind.
-    tables: Vec<DayTables>,
-}
-
-impl Group {
-    fn capture(&mut self, listed: &Listed) -> PyResult<Outcome> {
-        let mut rows = vec![0; self.kinds.len()];
-        let mut problem = None;
-        if self.kinds.iter().any(|kind| matches!(kind, Kind::Of(_))) {
-            problem = self.connections(listed, &mut rows)?;
-        }
-        if let Some(place) = self.kinds.iter().position(|kind| *kind == Kind::Packets) {
-            let found = self.packets(listed, place, &mut rows[place])?;
-            problem = problem.or(found);
-        }
-        Ok((rows, problem))
-    }
-
-    /// Writes what the connections of a capture give; returns its problem.
-    fn connections(&mut self, listed: &Listed, rows: &mut [u64]) -> PyResult<Option<String>> {
-        let name = &listed.0;
-        let needs_findings = |kind: &Kind| matches!(kind, Kind::Of(kind) if kind.needs_findings());
-        let capture = open(listed)?;
-        let mut connections = if self.kinds.iter().any(needs_findings) {
-            capture.connections(&self.options)
-        } else {
-            capture.connections_without_findings(&self.options)
-        };
-        while let Some(round) = connections.next_round() {
-            Python::attach(|py| py.check_signals())?;
-            let kinds = self.kinds.iter().zip(&mut self.tables).zip(&mut *rows);
-            for ((kind, tables), count) in kinds {
-                let Kind::Of(kind) = kind else { continue };
-                add_rows(*kind, name, &round, tables, count)?;
-            }
-        }
-        let (counts, errors) = connections.finish();
-        Ok(what_is_missing(name, &counts, &errors))
-    }
-
-    /// Writes the packets of a capture; returns its problem.
-    fn packets(
-        &mut self,
-        listed: &Listed,
-        place: usize,
-        rows: &mut u64,
-    ) -> PyResult<Option<String>> {
-        let (name, tables) = (&listed.0, &mut self.tables[place]);
-        let mut errors: Vec<Error> = Vec::new();
-        for packet in open(listed)?.labelled_packets(&self.options) {
-            if rows.is_multiple_of(PACKETS_BETWEEN) {
-                Python::attach(|py| py.check_signals())?;
-            }
-            match packet {
-                Ok(packet) => {
-                    let row = packet.row(name);
-                    tables.row(row.at.as_nanos(), Layout::cells(PACKETS, &row))?;
-                    *rows += 1;
-                }
-                Err(error) => errors.push(error),
-            }
-        }
-        Ok(what_is_missing(name, &Counts::default(), &errors))
-    }
-
-    fn finish(self) -> io::Result<Vec<Part>> {
-        let mut parts = Vec::new();
-        for (kind, tables) in self.kinds.iter().zip(self.tables) {
-            for Table { day, path, rows } in tables.finish()? {
-                parts.push((kind.name(), day, path, rows));
-            }
-        }
-        Ok(parts)
-    }
-}
-
-fn add_rows(
-    kind: RowKind,
-    name: &str,
-    round: &[fullpipe_flow::diagnosis::DiagnosedConnection],
-    tables: &mut DayTables,
-    count: &mut u64,
-) -> io::Result<()> {
-    for diagnosed in round {
-        let start = diagnosed.connection.start.as_nanos();
-        kind.rows(name, diagnosed, |cells| {
-            *count += 1;
-            tables.row(start, cells)
-        })?;
-    }
-    Ok(())
 }
 
 /// Opens a capture, or makes one whose reading says why it cannot be opened.

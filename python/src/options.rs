@@ -1,7 +1,7 @@
 //! Keyword arguments as the options of an analysis; their words are those of the command line.
 
 use fullpipe_analyze::Options;
-use fullpipe_columnar::RowKind;
+use fullpipe_columnar::RowSource;
 use fullpipe_flow::Config;
 use fullpipe_flow::capture::Layer;
 use fullpipe_flow::connection::Labels;
@@ -11,36 +11,13 @@ use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;
 use std::num::NonZeroUsize;
 
-/// What a row is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A connection, or a part of it.
-    Of(RowKind),
-    /// A packet of a connection.
-    Packets,
-}
-
-impl Kind {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Of(kind) => kind.name(),
-            Kind::Packets => "packets",
-        }
-    }
-
-    /// The options with what its rows need.
-    pub fn with_needs(self, mut options: Options) -> Options {
-        options.config.spans |= matches!(self, Kind::Of(kind) if kind.needs_spans());
-        options
-    }
-
-    /// The kind of this name.
-    pub fn of(name: &str) -> PyResult<Kind> {
-        let kinds = RowKind::ALL.map(Kind::Of).into_iter().chain([Kind::Packets]);
-        let kinds: Vec<_> = kinds.map(|kind| (kind.name(), kind)).collect();
-        word("rows", name, &kinds)
-    }
+/// What the rows of this name are of.
+///
+/// # Errors
+/// There are no such rows.
+pub fn source_of(name: &str) -> PyResult<RowSource> {
+    let sources: Vec<_> = RowSource::all().map(|source| (source.name(), source)).collect();
+    word("rows", name, &sources)
 }
 
 /// The value that `given` stands for.

@@ -1,9 +1,9 @@
 //! The module that Python imports: its functions and types.
 
-use crate::columns::Column;
+use crate::columns::{Column, columns_of_rows};
 use crate::group::{write_group, write_problems};
 use crate::input::Input;
-use crate::options::{Kind, options_of, word};
+use crate::options::{options_of, source_of, word};
 use crate::rows::Rows;
 use pyo3::prelude::*;
 
@@ -38,7 +38,7 @@ fn analyze(
     problems: &str,
     name: Option<&str>,
 ) -> PyResult<Rows> {
-    let kind = Kind::of(rows)?;
+    let kind = source_of(rows)?;
     let options = options_of(filter, capture_point, layer, labels, threads)?;
     let raises = word("problems", problems, &[("raise", true), ("keep", false)])?;
     Ok(Rows::new(Input::of(source, name)?, kind, options, raises))
@@ -48,5 +48,5 @@ fn analyze(
 #[pyfunction]
 #[pyo3(name = "columns", signature = (rows = "connections"))]
 fn columns_of(rows: &str) -> PyResult<Vec<Column>> {
-    Ok(Kind::of(rows)?.columns())
+    Ok(columns_of_rows(source_of(rows)?))
 }

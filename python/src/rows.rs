@@ -2,11 +2,11 @@
 
 use crate::batches::{Batches, Problems};
 use crate::input::Input;
-use crate::options::Kind;
 use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use fullpipe_analyze::Options;
+use fullpipe_columnar::RowSource;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -16,7 +16,7 @@ use std::sync::PoisonError;
 #[pyclass(module = "fullpipe")]
 pub struct Rows {
     input: Input,
-    kind: Kind,
+    kind: RowSource,
     options: Options,
     raises: bool,
     problems: Problems,
@@ -24,7 +24,7 @@ pub struct Rows {
 
 impl Rows {
     /// The rows of `input`; nothing is read yet.
-    pub fn new(input: Input, kind: Kind, options: Options, raises: bool) -> Self {
+    pub fn new(input: Input, kind: RowSource, options: Options, raises: bool) -> Self {
         Rows { input, kind, options, raises, problems: Problems::default() }
     }
 

@@ -3,8 +3,8 @@
 //! A [`Layout`] has the columns of a file or a batch: those of one table of
 //! [`fullpipe_flow::schema`], or of several side by side. [`ParquetTable`] writes rows of cells to
 //! a file; `Batch` collects them for Arrow (the feature `arrow`). A [`RowKind`] says which rows a
-//! connection gives. This is a separate crate to keep both dependencies away from those who do not
-//! need them.
+//! connection gives, a [`RowSource`] which rows a capture gives. This is a separate crate to keep
+//! both dependencies away from those who do not need them.
 //!
 //! ```
 //! # #[cfg(feature = "arrow")] {
@@ -32,4 +32,4 @@ mod rows;
 pub use arrow::{Batch, BatchError};
 pub use layout::Layout;
 pub use parquet::ParquetTable;
-pub use rows::RowKind;
+pub use rows::{RowKind, RowSource};

@@ -1,9 +1,9 @@
-//! The rows that a connection gives, of each kind.
+//! The rows that a capture gives: those of its connections, of each kind, and its packets.
 
 use crate::layout::Layout;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::schema::{
-    CONNECTIONS, Cell, FINDINGS, INTERVALS, SPANS, WHOLES, WholeRow, connection_rows,
+    CONNECTIONS, Cell, FINDINGS, INTERVALS, PACKETS, SPANS, WHOLES, WholeRow, connection_rows,
 };
 
 /// What each row of a connection is of.
@@ -92,5 +92,47 @@ impl RowKind {
             }
         }
         Ok(())
+    }
+}
+
+/// What the rows of a capture are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowSource {
+    /// A connection, or a part of it.
+    Connection(RowKind),
+    /// A packet of a connection.
+    Packets,
+}
+
+impl RowSource {
+    /// Every source.
+    pub fn all() -> impl Iterator<Item = RowSource> {
+        RowKind::ALL.into_iter().map(RowSource::Connection).chain([RowSource::Packets])
+    }
+
+    /// Its name, as options and manifests have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RowSource::Connection(kind) => kind.name(),
+            RowSource::Packets => "packets",
+        }
+    }
+
+    /// Its columns.
+    pub fn layout(self) -> Layout {
+        match self {
+            RowSource::Connection(kind) => kind.layout(),
+            RowSource::Packets => Layout::of(PACKETS),
+        }
+    }
+
+    /// Whether the rows need findings, which take much of an analysis' time.
+    pub const fn needs_findings(self) -> bool {
+        matches!(self, RowSource::Connection(kind) if kind.needs_findings())
+    }
+
+    /// Whether the rows need the order of time ([`fullpipe_flow::Config::spans`]).
+    pub const fn needs_spans(self) -> bool {
+        matches!(self, RowSource::Connection(kind) if kind.needs_spans())
     }
 }

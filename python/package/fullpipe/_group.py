@@ -1,6 +1,5 @@
 """A group of captures: its rows become parts, and one line says that they are there."""
 
-import datetime
 import hashlib
 import json
 import os
@@ -57,7 +56,7 @@ def work(group: list[Found], out: str, kinds: list[str], options: dict) -> dict:
     with tempfile.TemporaryDirectory(prefix="fullpipe-") as folder:
         done, files = write_group(opened(group), folder, kinds, **options)
         for kind, day, local, rows in files:
-            place = f"{kind}/day={datetime.date(1970, 1, 1) + datetime.timedelta(days=day)}"
+            place = f"{kind}/day={day}"
             number = of_day[place] = of_day.get(place, -1) + 1
             part = store.put(local, f"{place}/part-{word}-{number}.parquet")
             os.unlink(local)

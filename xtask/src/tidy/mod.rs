@@ -26,14 +26,15 @@ const DOORS: &[(&str, &[&str])] = &[
     ("host", &["kernel", "agent", "flow", "model"]),
     ("link", &["kernel", "flow", "model"]),
     ("columnar", &["flow", "model"]),
+    ("archive", &["analyze", "columnar", "flow", "model"]),
     ("view", &["report", "analyze", "flow", "model"]),
-    ("python", &["analyze", "columnar", "flow"]),
+    ("python", &["archive", "analyze", "columnar", "flow"]),
     ("lab", &["link", "transfer", "peer", "analyze", "kernel", "flow", "model"]),
     (
         "cli",
         &[
-            "lab", "link", "host", "report", "analyze", "columnar", "agent", "transfer", "peer",
-            "kernel", "flow", "model",
+            "lab", "link", "host", "report", "analyze", "archive", "columnar", "agent", "transfer",
+            "peer", "kernel", "flow", "model",
         ],
     ),
 ];

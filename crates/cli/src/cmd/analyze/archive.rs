@@ -1,18 +1,6 @@
-//! `fullpipe analyze --parquet FOLDER`: an archive of captures becomes a folder of rows.
-//!
-//! [`list`] finds the captures, [`groups`] puts them into groups, and each thread takes a group
-//! after another: it analyses the captures one by one, writes their rows into the group's own
-//! [`parts`], and commits the group in the [`manifest`]. A capture that cannot be read is a line of
-//! the manifest and never the end of the run. Whenever a run ends, by a signal or a full disk, each
-//! capture is in the manifest with all its rows, or not at all; `--resume` goes on.
-//!
-//! Each capture is read by one thread, however large it is.
+//! `fullpipe analyze --parquet FOLDER`: an archive of captures becomes a folder of rows, by
+//! [`fullpipe_archive`].
 
-mod folder;
-mod groups;
-mod list;
-mod manifest;
-mod parts;
 mod progress;
 
 use super::Analyze;
@@ -20,21 +8,16 @@ use crate::cmd::stored::Stored;
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use clap::{Args, ValueEnum};
-use folder::of_folder;
-use fullpipe_analyze::{Error, Options, what_is_missing};
-use fullpipe_columnar::{Layout, RowKind};
-use fullpipe_flow::Counts;
-use fullpipe_flow::schema::{CAPTURE_PROBLEMS, CaptureProblem, PACKETS, SCHEMA_VERSION};
+use fullpipe_archive::{
+    Archive, ArchiveError, CaptureOpener, Finished, FolderError, ManifestError, Observer, Settings,
+    Sources, TableError, Totals,
+};
+use fullpipe_columnar::{Layout, RowSource};
+use fullpipe_flow::schema::{CAPTURE_PROBLEMS, CaptureProblem, SCHEMA_VERSION};
 use fullpipe_kernel::sandbox::Interrupt;
-use groups::{Group, Groups, text_of};
-use list::{Found, Sources, Unusable};
-use manifest::{Capture, Commit, Manifest, Settings, Totals};
-use parts::{PartError, Parts};
 use progress::Progress;
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What concerns an archive only.
 #[derive(Args)]
@@ -65,29 +48,19 @@ pub fn run(analyze: &Analyze, folder: &Path) -> Result<u8, Failure> {
     check(analyze, folder)?;
     let options = &analyze.archive;
     let sources = Sources { named: analyze.files.clone(), listed: options.files_from.clone() };
-    let list = sources.list().map_err(|error| not_listed(analyze, &error))?;
-    let (manifest, done) = folder::open(folder, &settings(analyze), options.resume)?;
-    let interrupt = Interrupt::on_first_ctrl_c().map_err(|error| Failure::new(Kind::Run, error))?;
-    let progress = Progress::new(&sources, folder, &done);
-    let job = Job {
-        analyze,
-        folder,
-        layout: if analyze.packets { Layout::of(PACKETS) } else { kind_of(analyze).layout() },
-        options: Options { threads: NonZeroUsize::MIN, ..analyze.options() },
-        groups: Mutex::new(Groups::new(list.without(folder), done)),
-        manifest: Mutex::new(manifest),
-        progress,
-        interrupt,
-        failure: Mutex::new(None),
+    let failed = |error: ArchiveError| failure(analyze, folder, error);
+    let mut archive = Archive::open(folder, &settings(analyze), options.resume)
+        .map_err(|error| of_folder(folder, &error))?;
+    let watch = Watch {
+        interrupt: Interrupt::on_first_ctrl_c().map_err(|error| Failure::new(Kind::Run, error))?,
+        progress: Progress::new(|| archive.bytes_left(&sources)),
+        tells_problems: options.problems.is_none(),
     };
-    std::thread::scope(|scope| {
-        for _ in 0..analyze.reading.threads.get() {
-            scope.spawn(|| job.work());
-        }
-    });
-    job.progress.finish();
-    folder::leave(folder);
-    job.end()
+    let kind = kind_of(analyze);
+    let threads = analyze.reading.threads;
+    let finished = archive.add(&sources, kind, &analyze.options(), threads, &watch);
+    watch.progress.finish();
+    end(analyze, folder, archive, &finished.map_err(failed)?)
 }
 
 /// Refuses options that mean one capture.
@@ -120,186 +93,73 @@ fn settings(analyze: &Analyze) -> Settings {
     Settings {
         fullpipe: env!("CARGO_PKG_VERSION").into(),
         schema: SCHEMA_VERSION,
-        rows: if analyze.packets { "packets" } else { kind_of(analyze).name() }.into(),
+        rows: kind_of(analyze).name().into(),
         options: format!("--labels {labels} {}", analyze.reading.words()),
     }
 }
 
-fn kind_of(analyze: &Analyze) -> RowKind {
-    analyze.rows.into()
+fn kind_of(analyze: &Analyze) -> RowSource {
+    if analyze.packets { RowSource::Packets } else { RowSource::Connection(analyze.rows.into()) }
 }
 
-/// What all threads share.
-struct Job<'a> {
-    analyze: &'a Analyze,
-    folder: &'a Path,
-    layout: Layout,
-    options: Options,
-    groups: Mutex<Groups>,
-    manifest: Mutex<Manifest>,
-    progress: Progress,
+/// The terminal's side of a run: Ctrl-C ends it, a bar shows it.
+struct Watch {
     interrupt: Interrupt,
-    /// The first failure, which ends all threads.
-    failure: Mutex<Option<Failure>>,
+    progress: Progress,
+    /// Whether problems are lines on standard error.
+    tells_problems: bool,
 }
 
-/// What a thread holds is consistent between any two statements, so a panic elsewhere is no reason
-/// to panic here.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Job<'_> {
-    /// Analyses groups until none is left, or the run ends early.
-    fn work(&self) {
-        while !self.ends() {
-            let group = lock(&self.groups).next_group();
-            let group = group.map_err(|error| not_listed(self.analyze, &error));
-            let done = match group {
-                Ok(Some(group)) => self.group(group),
-                Ok(None) => return,
-                Err(failure) => Err(failure),
-            };
-            if let Err(failure) = done {
-                lock(&self.failure).get_or_insert(failure);
-            }
-        }
+impl Observer for Watch {
+    fn is_to_end(&self) -> bool {
+        self.interrupt.is_set()
     }
 
-    /// Whether the run ends before its time.
-    fn ends(&self) -> bool {
-        self.interrupt.is_set() || lock(&self.failure).is_some()
+    fn opener(&self) -> CaptureOpener {
+        self.progress.opener()
     }
 
-    /// Analyses a group and commits it; does neither if the run ends meanwhile.
-    fn group(&self, group: Group) -> Result<(), Failure> {
-        let word = group.word();
-        let mut parts = Parts::new(self.folder, &self.layout, &word);
-        let mut captures: Vec<_> = group.unusable.into_iter().map(unusable).collect();
-        for found in group.captures {
-            let Some(capture) = self.capture(found, &mut parts)? else { return Ok(()) };
-            captures.push(capture);
-            self.progress.count();
-        }
-        if self.analyze.archive.problems.is_none() {
-            for problem in captures.iter().filter_map(|capture| capture.problem.as_ref()) {
-                self.progress.with_bar_hidden(|| remark(&format!("fullpipe: {problem}")));
-            }
-        }
-        let parts = parts.finish().map_err(not_written)?;
-        lock(&self.manifest)
-            .commit(Commit { captures, parts })
-            .map_err(|cause| of_folder(self.folder, &cause.into()))
+    fn analysed(&self) {
+        self.progress.count();
     }
 
-    /// Analyses a capture; `None` if the run ends meanwhile.
-    fn capture(&self, found: Found, parts: &mut Parts<'_>) -> Result<Option<Capture>, Failure> {
-        let name = text_of(&found.path);
-        let capture = fullpipe_analyze::Capture::file(found.path)
-            .or_recording()
-            .opened_by(self.progress.opener());
-        let read = if self.analyze.packets {
-            self.packets(capture, &name, parts)
-        } else {
-            self.connections(capture, &name, parts)
-        };
-        let (bytes, modified_ns) = (found.bytes, found.modified_ns);
-        let stored = |(rows, problem)| Capture { file: name, bytes, modified_ns, rows, problem };
-        Ok(read.map_err(not_written)?.map(stored))
-    }
-
-    /// Writes the connections of a capture; returns the number of rows, and the problem.
-    fn connections(
-        &self,
-        capture: fullpipe_analyze::Capture,
-        name: &str,
-        parts: &mut Parts<'_>,
-    ) -> Result<Option<(u64, Option<String>)>, PartError> {
-        let mut rows = 0;
-        let kind = kind_of(self.analyze);
-        let mut connections = if kind.needs_findings() {
-            capture.connections(&self.options)
-        } else {
-            capture.connections_without_findings(&self.options)
-        };
-        while let Some(round) = connections.next_round() {
-            if self.ends() {
-                return Ok(None);
-            }
-            for diagnosed in &round {
-                let start = diagnosed.connection.start;
-                kind.rows(name, diagnosed, |cells| {
-                    rows += 1;
-                    parts.row(start, cells)
-                })?;
-            }
+    fn problem(&self, problem: &str) {
+        if self.tells_problems {
+            self.progress.with_bar_hidden(|| remark(&format!("fullpipe: {problem}")));
         }
-        let (counts, errors) = connections.finish();
-        Ok(Some((rows, what_is_missing(name, &counts, &errors))))
-    }
-
-    /// Writes the packets of a capture; returns the number of rows, and the problem.
-    fn packets(
-        &self,
-        capture: fullpipe_analyze::Capture,
-        name: &str,
-        parts: &mut Parts<'_>,
-    ) -> Result<Option<(u64, Option<String>)>, PartError> {
-        let (mut rows, mut errors) = (0_u64, Vec::new());
-        for packet in capture.labelled_packets(&self.options) {
-            match packet {
-                Ok(packet) => {
-                    let row = packet.row(name);
-                    parts.row(row.at, Layout::cells(PACKETS, &row))?;
-                    rows += 1;
-                }
-                Err(error) => errors.push(error),
-            }
-            if rows % (1 << 12) == 0 && self.ends() {
-                return Ok(None);
-            }
-        }
-        Ok(Some((rows, what_is_missing(name, &Counts::default(), &errors))))
-    }
-
-    /// What is to be said when all threads have ended.
-    fn end(self) -> Result<u8, Failure> {
-        if let Some(failure) = lock(&self.failure).take() {
-            return Err(failure);
-        }
-        let folder = self.folder.display();
-        if self.interrupt.is_set() {
-            let problem = format!(
-                "analyze --parquet {folder}: interrupted; every capture is done with all its rows or not begun; \
-                 the same with --resume goes on"
-            );
-            return Err(Failure::new(Kind::Interrupted, problem));
-        }
-        let changed = self.groups.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let changed = changed.into_changed();
-        let mut manifest = self.manifest.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let totals = manifest.close().map_err(|error| of_folder(self.folder, &error))?;
-        if totals.captures == 0 {
-            let problem = format!("analyze --parquet {folder}: nothing that was named has a file");
-            return Err(Failure::new(Kind::Input, problem));
-        }
-        if let Some(file) = &self.analyze.archive.problems {
-            let problems = manifest.problems().map_err(|error| of_folder(self.folder, &error))?;
-            store_problems(file, problems, &changed)?;
-        } else {
-            changed.keys().for_each(|name| remark(&format!("fullpipe: {}", has_changed(name))));
-        }
-        remark(&format!("fullpipe: {folder}: {}", in_words(totals, changed.len())));
-        let is_whole = totals.problems == 0 && changed.is_empty();
-        Ok(Analyze::code(is_whole))
     }
 }
 
-/// A name that leads to no capture, as the manifest has it.
-fn unusable(name: Unusable) -> Capture {
-    let file = text_of(&name.path);
-    let problem = Error::Open { path: name.path, cause: name.cause }.to_string();
-    Capture { file, bytes: 0, modified_ns: 0, rows: 0, problem: Some(problem) }
+/// What is to be said when all threads have ended.
+fn end(
+    analyze: &Analyze,
+    folder: &Path,
+    mut archive: Archive,
+    finished: &Finished,
+) -> Result<u8, Failure> {
+    let shown = folder.display();
+    if finished.was_ended {
+        let problem = format!(
+            "analyze --parquet {shown}: interrupted; every capture is done with all its rows or not begun; \
+             the same with --resume goes on"
+        );
+        return Err(Failure::new(Kind::Interrupted, problem));
+    }
+    let failed = |error: ManifestError| of_folder(folder, &error.into());
+    let totals = archive.close().map_err(failed)?;
+    if totals.captures == 0 {
+        let problem = format!("analyze --parquet {shown}: nothing that was named has a file");
+        return Err(Failure::new(Kind::Input, problem));
+    }
+    let changed = &finished.changed;
+    if let Some(file) = &analyze.archive.problems {
+        store_problems(file, archive.problems().map_err(failed)?, changed)?;
+    } else {
+        changed.keys().for_each(|name| remark(&format!("fullpipe: {}", has_changed(name))));
+    }
+    remark(&format!("fullpipe: {shown}: {}", in_words(totals, changed.len())));
+    let is_whole = totals.problems == 0 && changed.is_empty();
+    Ok(Analyze::code(is_whole))
 }
 
 fn has_changed(name: &str) -> String {
@@ -333,7 +193,50 @@ fn in_words(totals: Totals, changed: usize) -> String {
     words
 }
 
-fn not_written(error: PartError) -> Failure {
+fn failure(analyze: &Analyze, folder: &Path, error: ArchiveError) -> Failure {
+    match error {
+        ArchiveError::List(cause) => not_listed(analyze, &cause),
+        ArchiveError::Folder(error) => of_folder(folder, &error),
+        ArchiveError::Table(error) => not_written(&error),
+    }
+}
+
+/// A problem of the folder as a failure.
+fn of_folder(folder: &Path, error: &FolderError) -> Failure {
+    let shown = folder.display();
+    let (kind, problem) = match error {
+        FolderError::HoldsSomethingElse => (
+            Kind::Usage,
+            format!(
+                "write rows into {shown}: it holds something else; --parquet takes a new or empty folder, or with \
+                 --resume one of earlier rows"
+            ),
+        ),
+        FolderError::PartMissing(_) => {
+            (Kind::Input, format!("resume the rows in {shown}: {error}"))
+        }
+        FolderError::Manifest(ManifestError::File(_)) => (
+            Kind::Run,
+            format!(
+                "write rows into {shown}: {error}; give --parquet a folder that can be written, on a disk with free \
+                 space; --resume goes on"
+            ),
+        ),
+        FolderError::Manifest(ManifestError::Damaged { .. }) => {
+            (Kind::Input, format!("write rows into {shown}: {error}"))
+        }
+        FolderError::Manifest(ManifestError::Exists) => (
+            Kind::Usage,
+            format!("write rows into {shown}: {error}; --resume goes on with that run"),
+        ),
+        FolderError::Manifest(ManifestError::Busy | ManifestError::Other(_)) => {
+            (Kind::Usage, format!("write rows into {shown}: {error}"))
+        }
+    };
+    Failure::new(kind, problem)
+}
+
+fn not_written(error: &TableError) -> Failure {
     let problem = format!(
         "write {error}; give --parquet a folder that can be written, on a disk with free space; --resume goes on"
     );

@@ -1,12 +1,8 @@
 //! The progress of an archive, on standard error if that is a terminal.
 
-use super::groups::text_of;
-use super::list::Sources;
-use super::manifest::Done;
+use fullpipe_archive::CaptureOpener;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
-use std::io::{Read, Result};
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many captures, how many bytes, how fast, and how long it will take. The latter needs a list
@@ -17,12 +13,14 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A bar for what `sources` name and `done` does not have; hidden where nobody would see it.
-    pub fn new(sources: &Sources, results: &Path, done: &Done) -> Self {
+    /// A bar; hidden where nobody would see it. `bytes_left` says how much is to be read, if that
+    /// can be known; it is asked only where somebody sees it.
+    pub fn new(bytes_left: impl FnOnce() -> Option<u64>) -> Self {
         let bar = ProgressBar::no_length();
         let mut template = "{prefix} {bytes:>10} {bytes_per_sec} {elapsed:>4}";
-        if !bar.is_hidden() && sources.are_lasting() {
-            bar.set_length(left(sources, results, done));
+        let is_seen = !bar.is_hidden();
+        if let Some(left) = is_seen.then(bytes_left).flatten() {
+            bar.set_length(left);
             template =
                 "{prefix} {wide_bar} {bytes:>10} of {total_bytes} {bytes_per_sec} {eta:>4} left";
         }
@@ -33,14 +31,12 @@ impl Progress {
     }
 
     /// A function that opens captures, whose reads move the bar.
-    pub fn opener(
-        &self,
-    ) -> impl Fn(&Path) -> Result<Box<dyn Read + Send>> + Send + Sync + 'static + use<> {
+    pub fn opener(&self) -> CaptureOpener {
         let bar = self.bar.clone();
-        move |path| {
+        Box::new(move |path| {
             let file = File::open(path)?;
             Ok(if bar.is_hidden() { Box::new(file) } else { Box::new(bar.wrap_read(file)) })
-        }
+        })
     }
 
     /// A capture is done.
@@ -58,14 +54,4 @@ impl Progress {
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
-}
-
-/// Bytes that are left to read. What cannot be listed is told later.
-fn left(sources: &Sources, results: &Path, done: &Done) -> u64 {
-    let list = sources.list().into_iter().flat_map(|list| list.without(results));
-    let found = list.filter_map(|item| item.ok()?.ok());
-    found
-        .filter(|found| !done.captures.contains_key(&text_of(&found.path)))
-        .map(|found| found.bytes)
-        .sum()
 }

@@ -4,8 +4,8 @@
 //! one group for each thread. The groups follow from the list alone: a run that goes on with
 //! another makes those that are left as they would have been.
 
-use super::list::{Found, List, Unusable};
-use super::manifest::Done;
+use crate::list::{Found, List, Unusable};
+use crate::manifest::Done;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
@@ -127,8 +127,8 @@ pub fn text_of(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::list::Sources;
     use super::*;
+    use crate::list::Sources;
     use std::ffi::OsStr;
     use std::fs;
 

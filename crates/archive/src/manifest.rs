@@ -127,7 +127,7 @@ pub struct Done {
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// The folder has one, and nobody asked to resume.
-    #[error("it holds the rows of an earlier run; --resume goes on with that run")]
+    #[error("it holds the rows of an earlier run")]
     Exists,
     /// Another process writes rows there.
     #[error("another fullpipe writes there; wait for its end, or choose another folder")]
