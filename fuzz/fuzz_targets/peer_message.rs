@@ -1,7 +1,7 @@
 //! What a peer sends over a control connection: frames, requests, answers, and packed samples.
 #![no_main]
 
-use fullpipe_peer::path_test::{Request, Response, unpack};
+use fullpipe_peer::path_test::{Response, TestRequest, unpack};
 use fullpipe_peer::{FrameReader, Kind, PrivateKey, PublicKey, Ticket};
 use libfuzzer_sys::fuzz_target;
 
@@ -14,9 +14,9 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(frame.payload.len() <= MOST);
         match frame.kind {
             Kind::Message => {
-                if let Ok(request) = serde_json::from_slice::<Request>(&frame.payload) {
+                if let Ok(request) = serde_json::from_slice::<TestRequest>(&frame.payload) {
                     let again = serde_json::to_vec(&request).unwrap();
-                    assert_eq!(serde_json::from_slice::<Request>(&again).unwrap(), request);
+                    assert_eq!(serde_json::from_slice::<TestRequest>(&again).unwrap(), request);
                 }
                 let _ = serde_json::from_slice::<Response>(&frame.payload);
             }

@@ -3,13 +3,13 @@
 #![no_main]
 
 use fullpipe_flow::capture::LinkType;
-use fullpipe_flow::recapture::{Change, Recapture, Record};
+use fullpipe_flow::recapture::{CaptureChange, CapturedRecord, Recapture};
 use fullpipe_model::units::Instant;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let host = Some("10.77.0.1".parse().expect("an address"));
     let words = ["tso", "gro", "twice", "clock=1ms-1s", "snap=64", "drop=10%", "start=1"];
-    let changes = words.map(|word| Change::parse(word, host).expect("a known word"));
+    let changes = words.map(|word| CaptureChange::parse(word, host).expect("a known word"));
     let (mut recapture, mut out, mut count) = (Recapture::new(&changes), Vec::new(), 0);
     let (mut rest, mut at) = (bytes, 0);
     while let [later, length, tail @ ..] = rest {
@@ -17,7 +17,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         at += u64::from(*later) * 1_000;
         let (data, original_length) = (packet.to_vec(), packet.len());
         let at = Instant::from_nanos(at);
-        recapture.push(Record { at, link_type: LinkType::RAW, data, original_length }, &mut out);
+        recapture
+            .push(CapturedRecord { at, link_type: LinkType::RAW, data, original_length }, &mut out);
         count += 1;
         rest = tail;
     }

@@ -21,11 +21,11 @@ use std::path::PathBuf;
 const BLOCK: usize = 8 << 20;
 
 /// A capture of the group: its name, its size, and its path or a function that opens it.
-type Listed = (String, u64, Py<PyAny>);
+type ListedCapture = (String, u64, Py<PyAny>);
 /// What was read of a capture: the rows of each kind, and why they are not all.
-type Outcome = (Vec<u64>, Option<String>);
+type CaptureResult = (Vec<u64>, Option<String>);
 /// A file of rows: kind, day, path, rows.
-type Part = (&'static str, String, PathBuf, u64);
+type RowFile = (&'static str, String, PathBuf, u64);
 
 /// Analyses `captures` and writes files into `folder`. A capture that cannot be read is no error.
 #[pyfunction]
@@ -43,7 +43,7 @@ pub fn write_group(
     capture_point: &str,
     layer: &str,
     labels: &str,
-) -> PyResult<(Vec<Outcome>, Vec<Part>)> {
+) -> PyResult<(Vec<CaptureResult>, Vec<RowFile>)> {
     let options = options_of(filter, capture_point, layer, labels, 1)?;
     let kinds = kinds.iter().map(|kind| source_of(kind)).collect::<PyResult<Vec<_>>>()?;
     let mut rows = CaptureRows::new(&folder, &kinds, |kind| kind.name().into(), options);
@@ -104,15 +104,15 @@ pub fn write_problems(path: PathBuf, problems: Vec<(String, String, u64)>) -> Py
     write().map_err(|cause| PyOSError::new_err(format!("write {}: {cause}", path.display())))
 }
 
-fn next_of(captures: &Py<PyIterator>) -> PyResult<Option<Listed>> {
+fn next_of(captures: &Py<PyIterator>) -> PyResult<Option<ListedCapture>> {
     Python::attach(|py| {
         let next = captures.bind(py).clone().next().transpose()?;
-        next.map(|listed| listed.extract::<Listed>()).transpose()
+        next.map(|listed| listed.extract::<ListedCapture>()).transpose()
     })
 }
 
 /// Opens a capture, or makes one whose reading says why it cannot be opened.
-fn open((name, size, source): &Listed) -> PyResult<Capture> {
+fn open((name, size, source): &ListedCapture) -> PyResult<Capture> {
     let size = *size;
     let path = Python::attach(|py| source.extract::<PathBuf>(py).ok());
     if let Some(path) = path {

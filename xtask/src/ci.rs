@@ -14,7 +14,7 @@ const PURE: [&str; 3] = ["fullpipe-model", "fullpipe-flow", "fullpipe-report"];
 const WASM: &str = "wasm32-unknown-unknown";
 
 /// A step of CI.
-struct Step {
+struct CiStep {
     /// What the output calls it.
     name: &'static str,
     run: fn() -> anyhow::Result<()>,
@@ -23,13 +23,13 @@ struct Step {
 }
 
 /// A step that always runs.
-const fn always(name: &'static str, run: fn() -> anyhow::Result<()>) -> Step {
-    Step { name, run, inputs: &[] }
+const fn always(name: &'static str, run: fn() -> anyhow::Result<()>) -> CiStep {
+    CiStep { name, run, inputs: &[] }
 }
 
 /// The steps in their order. The tests are last, so that the test runner's summary is at the end
 /// of the output.
-const STEPS: &[Step] = &[
+const STEPS: &[CiStep] = &[
     always("tidy: doors, purity, sizes, leftovers", crate::tidy::run),
     always("fmt", || cargo(&["fmt", "--all", "--check"], &[])),
     always("clippy", || {
@@ -42,29 +42,29 @@ const STEPS: &[Step] = &[
     always("purity", purity),
     always("dependencies", dependencies),
     always("bpf: what is committed is what crates/agent/bpf builds", crate::bpf::check),
-    Step {
+    CiStep {
         name: "oldest compiler",
         run: oldest_compiler,
         inputs: &["Cargo.toml", "Cargo.lock", "crates", "xtask"],
     },
     always(FUZZ, crate::fuzz::replay),
     always("truth: generated scenarios are judged right", truth),
-    Step {
+    CiStep {
         name: "pictures: docs/src/pictures are what the product draws",
         run: pictures,
         inputs: &["Cargo.lock", "crates", "scenarios", "docs", "xtask/src/pictures.rs"],
     },
-    Step {
+    CiStep {
         name: "page: what is committed is what web/ builds, and works in Chromium",
         run: || crate::page::check(&crate::build::target_folder()),
         inputs: &["Cargo.toml", "Cargo.lock", "crates", "web", "xtask/src/page.rs"],
     },
-    Step {
+    CiStep {
         name: "wheel: the Python package builds, and its tests pass",
         run: crate::wheel::Wheel::check,
         inputs: &["Cargo.lock", "crates", "python", "docs", "xtask/src/wheel.rs"],
     },
-    Step {
+    CiStep {
         name: "soak: 21 GB go through the relay",
         run: soak,
         inputs: &["Cargo.lock", "crates/transfer", "crates/peer", "crates/kernel", "crates/cli"],
@@ -100,24 +100,24 @@ impl Ci {
             }
             let began = now();
             let seconds = match self.run_step(step)? {
-                Outcome::Passed => began.elapsed().as_secs().to_string(),
-                Outcome::LeftOut => "left out".to_owned(),
+                StepOutcome::Passed => began.elapsed().as_secs().to_string(),
+                StepOutcome::LeftOut => "left out".to_owned(),
             };
             took.push(format!("{} {seconds}", short(step.name)));
         }
         Ok(())
     }
 
-    fn has(&self, step: &Step) -> bool {
+    fn has(&self, step: &CiStep) -> bool {
         step.name.starts_with(&self.only) && !(self.no_fuzz && step.name == FUZZ)
     }
 
-    fn run_step(&self, step: &Step) -> anyhow::Result<Outcome> {
+    fn run_step(&self, step: &CiStep) -> anyhow::Result<StepOutcome> {
         let name = step.name;
         eprintln!("\n=== {name}");
         if step.inputs.is_empty() {
             (step.run)().with_context(|| format!("{name} failed"))?;
-            return Ok(Outcome::Passed);
+            return Ok(StepOutcome::Passed);
         }
         let inputs = Inputs::read(short(name), step.inputs)?;
         // A step that was asked for by its name is run.
@@ -127,16 +127,16 @@ impl Ci {
                  `cargo xtask ci --all` runs it",
                 step.inputs.join(", ")
             );
-            return Ok(Outcome::LeftOut);
+            return Ok(StepOutcome::LeftOut);
         }
         (step.run)().with_context(|| format!("{name} failed"))?;
         inputs.keep()?;
-        Ok(Outcome::Passed)
+        Ok(StepOutcome::Passed)
     }
 }
 
 /// How a step ended that did not fail.
-enum Outcome {
+enum StepOutcome {
     Passed,
     LeftOut,
 }

@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 use fullpipe_flow::capture::{Unpack, read, write};
-use fullpipe_flow::recapture::{Change, Recapture, Record, as_host};
+use fullpipe_flow::recapture::{CaptureChange, CapturedRecord, Recapture, as_host};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::IpAddr;
@@ -24,11 +24,11 @@ pub fn run(
     let source = File::open(input).with_context(|| format!("open {}", input.display()))?;
     let source = Unpack::new(source).with_context(|| format!("read {}", input.display()))?;
     let target = File::create(output).with_context(|| format!("create {}", output.display()))?;
-    let mut target = Target { file: BufWriter::new(target), begun: false };
+    let mut target = RecaptureTarget { file: BufWriter::new(target), begun: false };
     let mut recapture = Recapture::new(&changes(words, host)?);
     let (mut out, mut failed) = (Vec::new(), None);
     read(source, |packet| {
-        recapture.push(Record::from(packet), &mut out);
+        recapture.push(CapturedRecord::from(packet), &mut out);
         failed = failed.take().or_else(|| target.write(&mut out).err());
     })
     .with_context(|| format!("read {}", input.display()))?;
@@ -40,24 +40,24 @@ pub fn run(
         .with_context(|| format!("write {}", output.display()))
 }
 
-fn changes(words: &[String], host: Option<IpAddr>) -> anyhow::Result<Vec<Change>> {
+fn changes(words: &[String], host: Option<IpAddr>) -> anyhow::Result<Vec<CaptureChange>> {
     let mut changes = Vec::new();
     for word in words {
         match (word.as_str(), host) {
             ("host", Some(host)) => changes.extend(as_host(host)),
-            _ => changes.push(Change::parse(word, host)?),
+            _ => changes.push(CaptureChange::parse(word, host)?),
         }
     }
     Ok(changes)
 }
 
-struct Target {
+struct RecaptureTarget {
     file: BufWriter<File>,
     begun: bool,
 }
 
-impl Target {
-    fn write(&mut self, records: &mut Vec<Record>) -> std::io::Result<()> {
+impl RecaptureTarget {
+    fn write(&mut self, records: &mut Vec<CapturedRecord>) -> std::io::Result<()> {
         for record in records.drain(..) {
             if !self.begun {
                 let mut header = write::file_header(SNAPLEN);

@@ -1,7 +1,7 @@
 //! The BPF program on a control group: loading, attaching, reading, letting go.
 
 use crate::connection::Connection;
-use crate::options::Options;
+use crate::options::AgentOptions;
 use crate::wire::{self, Mode};
 use aya::maps::{Array, HashMap, MapError};
 use aya::programs::{CgroupAttachMode, Iter, ProgramError, SockOps};
@@ -85,7 +85,7 @@ impl AgentError {
 /// An attached program. Dropping it detaches, as does the end of the process however it comes.
 pub struct Agent {
     program: Ebpf,
-    options: Options,
+    options: AgentOptions,
     mode: Mode,
     /// The number of the control group's folder.
     group: u64,
@@ -114,7 +114,7 @@ impl Agent {
     /// established from now on are followed; for those that exist there is [`Agent::adopt`].
     ///
     /// Errors: see [`AgentError`]; nothing is attached then.
-    pub fn attach(cgroup: &Path, options: Options) -> Result<Agent, AgentError> {
+    pub fn attach(cgroup: &Path, options: AgentOptions) -> Result<Agent, AgentError> {
         if !Path::new(BTF).exists() {
             return Err(AgentError::NoBtf);
         }
@@ -173,7 +173,7 @@ impl Agent {
     pub fn connections(&self) -> Result<Vec<Connection>, AgentError> {
         let read = |error: MapError| AgentError::of("read the connections", &error);
         let map = self.program.map("shown").expect("the object has this map");
-        let map: HashMap<_, u64, wire::Shown> = HashMap::try_from(map).map_err(read)?;
+        let map: HashMap<_, u64, wire::ShownWords> = HashMap::try_from(map).map_err(read)?;
         let mut found = Vec::new();
         for entry in map.iter() {
             match entry {
@@ -208,7 +208,7 @@ impl Agent {
     }
 
     /// What it was asked for, with the bound of [`Agent::set_most`].
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &AgentOptions {
         &self.options
     }
 
@@ -226,7 +226,7 @@ fn load_visit(program: &mut Ebpf) -> Result<(), AgentError> {
 
 fn configure(
     program: &mut Ebpf,
-    options: &Options,
+    options: &AgentOptions,
     mode: Mode,
     group: u64,
 ) -> Result<(), AgentError> {

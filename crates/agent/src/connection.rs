@@ -15,7 +15,7 @@ pub struct Connection {
     pub phase: Phase,
     /// Whether it holds the window because unread data stood.
     pub is_slow_reader: bool,
-    /// The window that the law grants; with [`crate::Options::control`], `TCP_WINDOW_CLAMP`.
+    /// The window that the law grants; with [`crate::AgentOptions::control`], `TCP_WINDOW_CLAMP`.
     pub window: Window,
     /// Two of its segments: the law never grants less.
     pub two_segments: Window,

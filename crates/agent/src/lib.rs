@@ -22,4 +22,4 @@ mod wire;
 
 pub use agent::{Adopted, Agent, AgentError};
 pub use connection::Connection;
-pub use options::Options;
+pub use options::AgentOptions;

@@ -5,7 +5,7 @@ use fullpipe_model::window_control::Settings;
 
 /// What the agent does with a control group's connections.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct AgentOptions {
     /// The law's.
     pub settings: Settings,
     /// Whether sockets are changed; otherwise the law is computed and shown.

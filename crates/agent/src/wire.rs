@@ -2,7 +2,7 @@
 //! structures `config` and `shown` of `bpf/window.bpf.c`.
 
 use crate::connection::Connection;
-use crate::options::Options;
+use crate::options::AgentOptions;
 use fullpipe_model::units::{Bytes, Duration, Window};
 use fullpipe_model::window_control::Phase;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -10,7 +10,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 /// `struct config`.
 pub(crate) type Config = [u64; 12];
 /// `struct shown`.
-pub(crate) type Shown = [u64; 24];
+pub(crate) type ShownWords = [u64; 24];
 
 /// `enum mode`.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub(crate) enum Mode {
 }
 
 /// `group`: the number of the control group's folder.
-pub(crate) fn config(options: &Options, mode: Mode, group: u64) -> Config {
+pub(crate) fn config(options: &AgentOptions, mode: Mode, group: u64) -> Config {
     let law = &options.settings;
     [
         law.threshold.get(),
@@ -39,7 +39,7 @@ pub(crate) fn config(options: &Options, mode: Mode, group: u64) -> Config {
     ]
 }
 
-pub(crate) fn connection(shown: &Shown) -> Connection {
+pub(crate) fn connection(shown: &ShownWords) -> Connection {
     let &[
         local_high,
         local_low,
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn words_become_a_connection() {
-        let mut shown: Shown = std::array::from_fn(|index| index as u64 + 100);
+        let mut shown: ShownWords = std::array::from_fn(|index| index as u64 + 100);
         shown[..5].copy_from_slice(&[0, 0xffff_0a4d_0002, 1 << 61, 1, 443 << 32 | 50_000]);
         shown[6..8].copy_from_slice(&[250_000, 1_000_000]);
         shown[13..15].copy_from_slice(&[1, 0]);

@@ -7,7 +7,7 @@ use crate::origin::{Open, Origin, opener};
 use crate::packets::LabelledPackets;
 use crate::recording;
 use crate::rounds::Findings;
-use crate::stream::{Stream, first_packet};
+use crate::stream::{PacketStream, first_packet};
 use fullpipe_flow::capture::Packet;
 use fullpipe_flow::connection::Labels;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
@@ -171,8 +171,8 @@ impl Capture {
         errors.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
     }
 
-    fn stream(self, sorts: bool) -> Stream {
-        Stream::new(self.origins, self.open, sorts)
+    fn stream(self, sorts: bool) -> PacketStream {
+        PacketStream::new(self.origins, self.open, sorts)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::numbers::Numbers;
 use crate::options::Options;
 use crate::rounds::{Findings, Finishing, put_together};
-use crate::stream::Stream;
+use crate::stream::PacketStream;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::{Config, Counts, Ended};
 
@@ -67,7 +67,7 @@ impl Evidence {
 }
 
 impl Connections {
-    pub(crate) fn captured(stream: Stream, options: &Options, findings: Findings) -> Self {
+    pub(crate) fn captured(stream: PacketStream, options: &Options, findings: Findings) -> Self {
         let drive = Drive::new(stream, options, |config| Finishing::new(config, findings));
         let captured = Captured {
             drive,

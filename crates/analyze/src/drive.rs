@@ -11,10 +11,10 @@
 //! few rounds are queued.
 
 use crate::error::Error;
-use crate::feed::{Event, Feed, Sink};
+use crate::feed::{CaptureEvent, Feed, Sink};
 use crate::options::Options;
 use crate::relay::{Lane, Relay};
-use crate::stream::Stream;
+use crate::stream::PacketStream;
 use fullpipe_flow::capture::Packet;
 use fullpipe_flow::{Config, Counts, Intake};
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ pub trait Part: Send + Sized + 'static {
     type Last: Iterator<Item = Self::Round>;
 
     /// Handles an event; returns the result of a round if it ends one.
-    fn take(&mut self, event: Event<'_>) -> Option<Self::Round>;
+    fn take(&mut self, event: CaptureEvent<'_>) -> Option<Self::Round>;
     /// Ends the capture; returns the last rounds, and this part's counts.
     fn finish(self) -> (Self::Last, Counts);
 }
@@ -60,7 +60,7 @@ enum Threads<P: Part> {
 }
 
 impl<P: Part> Drive<P> {
-    pub fn new(stream: Stream, options: &Options, new: impl Fn(&Config) -> P) -> Self {
+    pub fn new(stream: PacketStream, options: &Options, new: impl Fn(&Config) -> P) -> Self {
         let feed = Feed::new(stream, &options.config);
         let count = options.threads.get();
         // All parts together keep open what one would.
@@ -144,7 +144,7 @@ struct Straight<'a, P: Part> {
 }
 
 impl<P: Part> Sink for Straight<'_, P> {
-    fn event(&mut self, event: Event<'static>) {
+    fn event(&mut self, event: CaptureEvent<'static>) {
         self.rounds.extend(self.part.take(event));
     }
 
@@ -152,7 +152,7 @@ impl<P: Part> Sink for Straight<'_, P> {
     fn packet(&mut self, intake: &mut Intake, packet: &Packet<'_>) {
         if let Some(arrival) = intake.open(packet) {
             // A segment never ends a round.
-            self.part.take(Event::Segment(&arrival));
+            self.part.take(CaptureEvent::Segment(&arrival));
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::error::Error;
 use crate::relay::Source;
-use crate::stream::Stream;
+use crate::stream::PacketStream;
 use fullpipe_flow::capture::Packet;
 use fullpipe_flow::{Arrival, Config, Counts, Headers, Intake, Sorted};
 use fullpipe_model::units::{Duration, Instant};
@@ -22,7 +22,7 @@ const ROUND_TIME: Duration = Duration::from_secs(1);
 const ROUND_MAX: u64 = 2 * ROUND;
 
 /// An event in a capture.
-pub enum Event<'a> {
+pub enum CaptureEvent<'a> {
     /// The time of the capture's first packet.
     Start(Instant),
     Segment(&'a Arrival),
@@ -37,21 +37,21 @@ pub enum Event<'a> {
 /// Receives what is read.
 pub trait Sink {
     /// Handles an event between packets.
-    fn event(&mut self, event: Event<'static>);
+    fn event(&mut self, event: CaptureEvent<'static>);
     /// Handles a packet, which `intake` counts.
     fn packet(&mut self, intake: &mut Intake, packet: &Packet<'_>);
 }
 
 /// Reads a capture.
 pub struct Feed {
-    stream: Stream,
+    stream: PacketStream,
     intake: Intake,
     rounds: Rounds,
 }
 
 impl Feed {
     /// A reader at the first packet of a capture.
-    pub fn new(stream: Stream, config: &Config) -> Self {
+    pub fn new(stream: PacketStream, config: &Config) -> Self {
         Feed { stream, intake: Intake::new(config), rounds: Rounds::default() }
     }
 
@@ -64,7 +64,7 @@ impl Feed {
             sink.packet(intake, packet);
         });
         if !goes_on {
-            sink.event(Event::End(intake.now()));
+            sink.event(CaptureEvent::End(intake.now()));
         }
         goes_on
     }
@@ -93,23 +93,23 @@ impl Rounds {
         &mut self,
         at: Instant,
         tick: Option<Instant>,
-        mut event: impl FnMut(Event<'static>),
+        mut event: impl FnMut(CaptureEvent<'static>),
     ) {
         if !self.has_begun {
             self.has_begun = true;
-            event(Event::Start(at));
+            event(CaptureEvent::Start(at));
         }
         let mut ends = self.packets >= ROUND_MAX;
         if let Some(now) = tick {
             let is_over =
                 now.since(self.began) >= ROUND_TIME || self.began.since(now) >= ROUND_TIME;
             ends |= is_over || self.packets >= ROUND;
-            event(Event::Tick(now));
+            event(CaptureEvent::Tick(now));
         }
         if ends {
             self.packets = 0;
             self.began = tick.unwrap_or(self.began);
-            event(Event::Round);
+            event(CaptureEvent::Round);
         }
         self.packets += 1;
     }
@@ -127,13 +127,13 @@ impl Source for Feed {
 struct Batches<'a>(&'a mut [Batch]);
 
 impl Sink for Batches<'_> {
-    fn event(&mut self, event: Event<'static>) {
+    fn event(&mut self, event: CaptureEvent<'static>) {
         let packed = match event {
-            Event::Start(at) => Packed::Start(at),
-            Event::Tick(now) => Packed::Tick(now),
-            Event::End(at) => Packed::End(at),
-            Event::Round => Packed::Round,
-            Event::Segment(_) => return,
+            CaptureEvent::Start(at) => Packed::Start(at),
+            CaptureEvent::Tick(now) => Packed::Tick(now),
+            CaptureEvent::End(at) => Packed::End(at),
+            CaptureEvent::Round => Packed::Round,
+            CaptureEvent::Segment(_) => return,
         };
         self.0.iter_mut().for_each(|batch| batch.events.push(packed));
     }
@@ -180,7 +180,7 @@ impl Batch {
     }
 
     /// Removes all events.
-    pub fn drain(&mut self, mut take: impl FnMut(Event<'_>)) {
+    pub fn drain(&mut self, mut take: impl FnMut(CaptureEvent<'_>)) {
         let Batch { events, headers, segments } = self;
         let (mut bytes, mut read) = (&headers[..], segments.iter());
         for packed in &*events {
@@ -189,16 +189,18 @@ impl Batch {
                     let (own, behind) = bytes.split_at(packet.bytes());
                     bytes = behind;
                     if let Some(arrival) = packet.read(own) {
-                        take(Event::Segment(&arrival));
+                        take(CaptureEvent::Segment(&arrival));
                     }
                 }
                 Packed::Segment => {
-                    read.next().into_iter().for_each(|arrival| take(Event::Segment(arrival)));
+                    read.next()
+                        .into_iter()
+                        .for_each(|arrival| take(CaptureEvent::Segment(arrival)));
                 }
-                Packed::Start(at) => take(Event::Start(*at)),
-                Packed::Tick(now) => take(Event::Tick(*now)),
-                Packed::End(at) => take(Event::End(*at)),
-                Packed::Round => take(Event::Round),
+                Packed::Start(at) => take(CaptureEvent::Start(*at)),
+                Packed::Tick(now) => take(CaptureEvent::Tick(*now)),
+                Packed::End(at) => take(CaptureEvent::End(*at)),
+                Packed::Round => take(CaptureEvent::Round),
             }
         }
         events.clear();

@@ -2,11 +2,11 @@
 
 use crate::drive::{Drive, Part};
 use crate::error::Error;
-use crate::feed::Event;
+use crate::feed::CaptureEvent;
 use crate::numbers::Numbers;
 use crate::options::Options;
 use crate::rounds::Opening;
-use crate::stream::Stream;
+use crate::stream::PacketStream;
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::schema::PacketRow;
 use fullpipe_flow::segment::{Flags, Segment, SequenceNumber};
@@ -51,7 +51,7 @@ pub struct LabelledPackets {
 }
 
 impl LabelledPackets {
-    pub(crate) fn new(stream: Stream, options: &Options) -> Self {
+    pub(crate) fn new(stream: PacketStream, options: &Options) -> Self {
         LabelledPackets {
             drive: Drive::new(stream, options, Labelling::new),
             numbers: Numbers::new(options.threads.get()),
@@ -170,13 +170,13 @@ impl Part for Labelling {
     type Round = Round;
     type Last = std::option::IntoIter<Round>;
 
-    fn take(&mut self, event: Event<'_>) -> Option<Round> {
+    fn take(&mut self, event: CaptureEvent<'_>) -> Option<Round> {
         match event {
-            Event::Start(at) => self.start = at,
-            Event::Segment(arrival) => self.label(arrival),
-            Event::Tick(now) => self.opening.analyzer.retire(now),
-            Event::End(at) => self.opening.analyzer.ends_at(at),
-            Event::Round => return Some(self.round()),
+            CaptureEvent::Start(at) => self.start = at,
+            CaptureEvent::Segment(arrival) => self.label(arrival),
+            CaptureEvent::Tick(now) => self.opening.analyzer.retire(now),
+            CaptureEvent::End(at) => self.opening.analyzer.ends_at(at),
+            CaptureEvent::Round => return Some(self.round()),
         }
         None
     }

@@ -1,7 +1,7 @@
 //! A part's result for a round: the connections that finished, diagnosed.
 
 use crate::drive::Part;
-use crate::feed::Event;
+use crate::feed::CaptureEvent;
 use crate::numbers::Numbers;
 use fullpipe_flow::{Analyzer, Arrival, Config, Counts, Ended, OpenAtEnd, PacketFacts};
 
@@ -87,13 +87,13 @@ impl Part for Finishing {
     type Last = Last;
 
     #[inline]
-    fn take(&mut self, event: Event<'_>) -> Option<Round> {
+    fn take(&mut self, event: CaptureEvent<'_>) -> Option<Round> {
         match event {
-            Event::Segment(arrival) => _ = self.opening.track(arrival),
-            Event::Tick(now) => self.opening.analyzer.retire(now),
-            Event::End(at) => self.opening.analyzer.ends_at(at),
-            Event::Round => return Some(self.round()),
-            Event::Start(_) => {}
+            CaptureEvent::Segment(arrival) => _ = self.opening.track(arrival),
+            CaptureEvent::Tick(now) => self.opening.analyzer.retire(now),
+            CaptureEvent::End(at) => self.opening.analyzer.ends_at(at),
+            CaptureEvent::Round => return Some(self.round()),
+            CaptureEvent::Start(_) => {}
         }
         None
     }

@@ -18,9 +18,9 @@ type Bytes = Unpack<Box<dyn Read + Send>>;
 /// When a packet is due: its time, and the position of its file among those named.
 type Turn = (Instant, usize);
 
-/// The packets of a capture, a piece of a file at a time: call [`Stream::read`] until nothing is
-/// left.
-pub struct Stream {
+/// The packets of a capture, a piece of a file at a time: call [`PacketStream::read`] until nothing
+/// is left.
+pub struct PacketStream {
     open: Open,
     /// Files that are not opened yet, the next one last.
     waiting: Vec<(Turn, Origin)>,
@@ -34,7 +34,7 @@ pub struct Stream {
     errors: Vec<Error>,
 }
 
-impl Stream {
+impl PacketStream {
     /// The packets of `origins`, in the order in which they were named. Where `sorts`, those of a
     /// file whose times go back are put into the order of time.
     pub fn new(origins: Vec<Origin>, open: Open, sorts: bool) -> Self {
@@ -50,7 +50,7 @@ impl Stream {
         let mut waiting: Vec<_> = origins.into_iter().enumerate().map(turn).collect();
         waiting.sort_by_key(|(turn, _)| std::cmp::Reverse(*turn));
         let (files, counts, errors) = (Vec::new(), Counts::default(), Vec::new());
-        Stream { open, waiting, files, current: None, sorts, counts, errors }
+        PacketStream { open, waiting, files, current: None, sorts, counts, errors }
     }
 
     /// Reads on and passes complete packets to `packet`; false if nothing is left.
@@ -60,9 +60,9 @@ impl Stream {
         };
         let until = self.next_turn(current);
         match self.files[current].read(until, packet) {
-            Ok(Progress::GoesOn) => self.current = Some(current),
-            Ok(Progress::Waits) => {}
-            Ok(Progress::Ended) => {
+            Ok(ReadProgress::GoesOn) => self.current = Some(current),
+            Ok(ReadProgress::Waits) => {}
+            Ok(ReadProgress::Ended) => {
                 let file = self.files.swap_remove(current);
                 self.errors.extend(file.end(&mut self.counts).err());
             }
@@ -137,7 +137,7 @@ struct File {
     held: Option<Waiting>,
 }
 
-enum Progress {
+enum ReadProgress {
     /// More of this file may be due.
     GoesOn,
     /// Another file is due.
@@ -176,7 +176,7 @@ impl File {
         &mut self,
         until: Option<Turn>,
         mut packet: impl FnMut(&Packet<'_>),
-    ) -> Result<Progress, ReadError> {
+    ) -> Result<ReadProgress, ReadError> {
         if let Some(held) = self.held.take() {
             packet(&held.packet());
         }
@@ -193,18 +193,18 @@ impl File {
         &mut self,
         until: Option<Turn>,
         packet: &mut impl FnMut(&Packet<'_>),
-    ) -> Result<Progress, ReadError> {
+    ) -> Result<ReadProgress, ReadError> {
         if self.give(until, packet)? {
-            return Ok(Progress::Waits);
+            return Ok(ReadProgress::Waits);
         }
         let has_ended = self.reader.fill(&mut self.source)? == 0;
         if has_ended {
             self.order.end();
         }
         Ok(match self.give(until, packet)? {
-            true => Progress::Waits,
-            false if has_ended => Progress::Ended,
-            false => Progress::GoesOn,
+            true => ReadProgress::Waits,
+            false if has_ended => ReadProgress::Ended,
+            false => ReadProgress::GoesOn,
         })
     }
 

@@ -1,6 +1,6 @@
 //! The folder of an archive's rows: opened for a run, and swept of what killed runs left.
 
-use crate::manifest::{Done, Manifest, ManifestError, NAME, Settings};
+use crate::manifest::{Done, Manifest, ManifestError, NAME, RowSettings};
 use crate::parts::{DAY, TEMPORARY};
 use std::fs;
 use std::io;
@@ -34,7 +34,7 @@ impl From<io::Error> for FolderError {
 /// parts are missing; or it cannot be read or written.
 pub fn open(
     folder: &Path,
-    settings: &Settings,
+    settings: &RowSettings,
     resume: bool,
 ) -> Result<(Manifest, Done), FolderError> {
     fs::create_dir_all(folder)?;
@@ -58,7 +58,7 @@ pub fn leave(folder: &Path) {
 }
 
 /// The manifest of an earlier run, if there is one.
-fn resumed(folder: &Path, settings: &Settings) -> Result<Option<(Manifest, Done)>, FolderError> {
+fn resumed(folder: &Path, settings: &RowSettings) -> Result<Option<(Manifest, Done)>, FolderError> {
     let Some((manifest, done)) = Manifest::resume(folder, settings)? else { return Ok(None) };
     for (path, bytes) in &done.parts {
         let there = fs::metadata(folder.join(path)).map(|part| part.len());

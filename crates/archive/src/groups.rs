@@ -4,7 +4,7 @@
 //! one group for each thread. The groups follow from the list alone: a run that goes on with
 //! another makes those that are left as they would have been.
 
-use crate::list::{Found, List, Unusable};
+use crate::list::{FoundCapture, SourceList, Unusable};
 use crate::manifest::Done;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
@@ -18,14 +18,14 @@ const GROUP_CAPTURES: usize = 256;
 
 /// Captures that are done together.
 #[derive(Debug, Default)]
-pub struct Group {
+pub struct CaptureGroup {
     /// Those that can be read.
-    pub captures: Vec<Found>,
+    pub captures: Vec<FoundCapture>,
     /// Names that lead to no capture.
     pub unusable: Vec<Unusable>,
 }
 
-impl Group {
+impl CaptureGroup {
     fn is_empty(&self) -> bool {
         self.captures.is_empty() && self.unusable.is_empty()
     }
@@ -45,7 +45,7 @@ impl Group {
 
 /// The groups of a list, without what is done already.
 pub struct Groups {
-    list: List,
+    list: SourceList,
     done: Done,
     /// Names that were in a group; whatever is named twice is analysed once.
     seen: HashSet<String>,
@@ -55,7 +55,7 @@ pub struct Groups {
 
 impl Groups {
     /// The groups of `list` without the captures of `done`.
-    pub fn new(list: List, done: Done) -> Self {
+    pub fn new(list: SourceList, done: Done) -> Self {
         Groups { list, done, seen: HashSet::new(), changed: BTreeMap::new() }
     }
 
@@ -63,8 +63,8 @@ impl Groups {
     ///
     /// # Errors
     /// The list cannot be read.
-    pub fn next_group(&mut self) -> std::io::Result<Option<Group>> {
-        let (mut group, mut bytes, mut count) = (Group::default(), 0, 0);
+    pub fn next_group(&mut self) -> std::io::Result<Option<CaptureGroup>> {
+        let (mut group, mut bytes, mut count) = (CaptureGroup::default(), 0, 0);
         while let Some(item) = self.list.next() {
             match item? {
                 Ok(found) => {
@@ -96,7 +96,7 @@ impl Groups {
         self.changed
     }
 
-    fn is_to_do(&mut self, found: &Found) -> bool {
+    fn is_to_do(&mut self, found: &FoundCapture) -> bool {
         let name = text_of(&found.path);
         if !self.is_new(&name) {
             return false;
@@ -132,7 +132,7 @@ mod tests {
     use std::ffi::OsStr;
     use std::fs;
 
-    fn groups_of(named: Vec<std::path::PathBuf>) -> Vec<Group> {
+    fn groups_of(named: Vec<std::path::PathBuf>) -> Vec<CaptureGroup> {
         let list = Sources { named, listed: None }.list().unwrap();
         let mut groups = Groups::new(list, Done::default());
         std::iter::from_fn(|| groups.next_group().unwrap()).collect()

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// A capture of the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundCapture {
     /// Where it is, as it was named.
     pub path: PathBuf,
     /// Its size.
@@ -54,7 +54,7 @@ impl Sources {
     ///
     /// # Errors
     /// The list cannot be opened.
-    pub fn list(&self) -> Result<List> {
+    pub fn list(&self) -> Result<SourceList> {
         let names: Option<Box<dyn BufRead + Send>> = match &self.listed {
             Some(list) if is_standard_input(list) => {
                 Some(Box::new(BufReader::new(std::io::stdin())))
@@ -63,7 +63,7 @@ impl Sources {
             None => None,
         };
         let stack = self.named.iter().rev().map(|path| Name::given(path.clone())).collect();
-        Ok(List { stack, names, results: None })
+        Ok(SourceList { stack, names, results: None })
     }
 }
 
@@ -89,10 +89,10 @@ impl Name {
 }
 
 /// An item: a capture, a name that leads to none, or the failure of the list itself.
-pub type Item = Result<std::result::Result<Found, Unusable>>;
+pub type Item = Result<std::result::Result<FoundCapture, Unusable>>;
 
 /// The captures, as they are found.
-pub struct List {
+pub struct SourceList {
     /// The next name last.
     stack: Vec<Name>,
     names: Option<Box<dyn BufRead + Send>>,
@@ -100,7 +100,7 @@ pub struct List {
     results: Option<(u64, u64)>,
 }
 
-impl List {
+impl SourceList {
     /// Leaves out the folder `results`, which must exist.
     pub fn without(mut self, results: &Path) -> Self {
         self.results = std::fs::metadata(results).ok().map(|there| identity(&there));
@@ -127,7 +127,7 @@ impl List {
 
     /// Looks at a name: a capture, or `None` for a folder, which is walked next, and for what is
     /// left out.
-    fn look(&mut self, name: Name) -> std::result::Result<Option<Found>, Unusable> {
+    fn look(&mut self, name: Name) -> std::result::Result<Option<FoundCapture>, Unusable> {
         let unusable = |cause: Error| Unusable { path: name.path.clone(), cause };
         let there = std::fs::metadata(&name.path).map_err(unusable)?;
         if there.is_dir() {
@@ -144,7 +144,7 @@ impl List {
         }
         let modified_ns =
             i128::from(there.mtime()) * 1_000_000_000 + i128::from(there.mtime_nsec());
-        Ok(Some(Found { path: name.path, bytes: there.len(), modified_ns }))
+        Ok(Some(FoundCapture { path: name.path, bytes: there.len(), modified_ns }))
     }
 }
 
@@ -161,7 +161,7 @@ fn entries(folder: &Path) -> Result<Vec<Name>> {
     Ok(paths.into_iter().map(|path| Name { path, is_given: false }).collect())
 }
 
-impl Iterator for List {
+impl Iterator for SourceList {
     type Item = Item;
 
     fn next(&mut self) -> Option<Item> {

@@ -23,14 +23,14 @@ pub const NAME: &str = "_manifest.jsonl";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ManifestLine {
-    Begun(Settings),
+    Begun(RowSettings),
     Committed(Commit),
     Whole(Totals),
 }
 
 /// How the rows of the folder are made. Rows that were made in two ways must not mix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct RowSettings {
     /// The program's version.
     pub fullpipe: String,
     /// The schema's version.
@@ -47,7 +47,7 @@ pub struct Commit {
     /// The captures.
     pub captures: Vec<Capture>,
     /// The files with their rows; none if there are no rows.
-    pub parts: Vec<Part>,
+    pub parts: Vec<RowsPart>,
 }
 
 /// A capture that is done.
@@ -67,7 +67,7 @@ pub struct Capture {
 
 /// A file with rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct RowsPart {
     /// Its path in the folder.
     pub path: String,
     /// Its rows.
@@ -161,7 +161,10 @@ impl Manifest {
     ///
     /// # Errors
     /// There is one, or it cannot be written.
-    pub fn begin(folder: &Path, settings: &Settings) -> std::result::Result<Self, ManifestError> {
+    pub fn begin(
+        folder: &Path,
+        settings: &RowSettings,
+    ) -> std::result::Result<Self, ManifestError> {
         let path = folder.join(NAME);
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
         let file = match file {
@@ -182,7 +185,7 @@ impl Manifest {
     /// The rows are made in another way, or it cannot be read.
     pub fn resume(
         folder: &Path,
-        settings: &Settings,
+        settings: &RowSettings,
     ) -> std::result::Result<Option<(Self, Done)>, ManifestError> {
         let file = match OpenOptions::new().read(true).write(true).open(folder.join(NAME)) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -312,9 +315,9 @@ fn lock(file: File) -> std::result::Result<Flock<File>, ManifestError> {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| ManifestError::Busy)
 }
 
-impl std::fmt::Display for Settings {
+impl std::fmt::Display for RowSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Settings { fullpipe, schema, rows, options } = self;
+        let RowSettings { fullpipe, schema, rows, options } = self;
         write!(f, "by fullpipe {fullpipe} (schema {schema}) of {rows} with {options}")
     }
 }

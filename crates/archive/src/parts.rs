@@ -4,7 +4,7 @@
 //! complete and on disk.
 
 use crate::day_tables::{DayTable, TableError};
-use crate::manifest::Part;
+use crate::manifest::RowsPart;
 use std::fs::{self, File};
 use std::path::Path;
 
@@ -19,7 +19,11 @@ pub const DAY: &str = "day=";
 /// # Errors
 /// A file cannot be written or renamed. Those that have their names already do not count without a
 /// line in the manifest.
-pub fn publish(folder: &Path, group: &str, tables: Vec<DayTable>) -> Result<Vec<Part>, TableError> {
+pub fn publish(
+    folder: &Path,
+    group: &str,
+    tables: Vec<DayTable>,
+) -> Result<Vec<RowsPart>, TableError> {
     // No file has its name before all are on disk.
     let sizes = tables.iter().map(DayTable::sync).collect::<Result<Vec<_>, _>>()?;
     let mut parts = Vec::new();
@@ -35,7 +39,7 @@ pub fn publish(folder: &Path, group: &str, tables: Vec<DayTable>) -> Result<Vec<
         let rows = table.rows();
         table.rename(&target).map_err(&wrong)?;
         sync(day).map_err(&wrong)?;
-        parts.push(Part { path, rows, bytes });
+        parts.push(RowsPart { path, rows, bytes });
     }
     Ok(parts)
 }

@@ -5,9 +5,9 @@
 use crate::capture_rows::{CaptureOutcome, CaptureRows};
 use crate::day_tables::TableError;
 use crate::folder::{self, FolderError};
-use crate::groups::{Group, Groups, text_of};
-use crate::list::{Found, Sources, Unusable};
-use crate::manifest::{Capture, Commit, Done, Manifest, ManifestError, Settings, Totals};
+use crate::groups::{CaptureGroup, Groups, text_of};
+use crate::list::{FoundCapture, Sources, Unusable};
+use crate::manifest::{Capture, Commit, Done, Manifest, ManifestError, RowSettings, Totals};
 use crate::parts::{TEMPORARY, publish};
 use fullpipe_analyze::{Error, Options};
 use fullpipe_columnar::RowSource;
@@ -73,7 +73,7 @@ impl Archive {
     /// # Errors
     /// The folder holds something else, another process's rows, or rows that are made in another
     /// way; parts are missing; or it cannot be read or written.
-    pub fn open(folder: &Path, settings: &Settings, resume: bool) -> Result<Self, FolderError> {
+    pub fn open(folder: &Path, settings: &RowSettings, resume: bool) -> Result<Self, FolderError> {
         let (manifest, done) = folder::open(folder, settings, resume)?;
         Ok(Archive { folder: folder.into(), manifest, done })
     }
@@ -86,7 +86,8 @@ impl Archive {
         }
         let list = sources.list().into_iter().flat_map(|list| list.without(&self.folder));
         let found = list.filter_map(|item| item.ok()?.ok());
-        let is_left = |found: &Found| !self.done.captures.contains_key(&text_of(&found.path));
+        let is_left =
+            |found: &FoundCapture| !self.done.captures.contains_key(&text_of(&found.path));
         Some(found.filter(is_left).map(|found| found.bytes).sum())
     }
 
@@ -103,7 +104,7 @@ impl Archive {
         observer: &impl Observer,
     ) -> Result<Finished, ArchiveError> {
         let list = sources.list().map_err(ArchiveError::List)?.without(&self.folder);
-        let run = Run {
+        let run = SharedRun {
             folder: &self.folder,
             kind,
             options: Options { threads: NonZeroUsize::MIN, ..options.clone() },
@@ -143,7 +144,7 @@ impl Archive {
 }
 
 /// What all threads share.
-struct Run<'a, O> {
+struct SharedRun<'a, O> {
     folder: &'a Path,
     kind: RowSource,
     options: Options,
@@ -173,7 +174,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<O: Observer> Run<'_, O> {
+impl<O: Observer> SharedRun<'_, O> {
     /// Analyses groups until none is left, or the run ends early.
     fn work(&self) {
         while !self.ends() {
@@ -195,7 +196,7 @@ impl<O: Observer> Run<'_, O> {
     }
 
     /// Analyses a group and commits it.
-    fn group(&self, group: Group) -> Result<(), GroupEnd> {
+    fn group(&self, group: CaptureGroup) -> Result<(), GroupEnd> {
         let word = group.word();
         let temporary = self.folder.join(TEMPORARY);
         let mut rows =
@@ -216,8 +217,8 @@ impl<O: Observer> Run<'_, O> {
     }
 
     /// Analyses a capture.
-    fn capture(&self, found: Found, rows: &mut CaptureRows) -> Result<Capture, GroupEnd> {
-        let Found { path, bytes, modified_ns } = found;
+    fn capture(&self, found: FoundCapture, rows: &mut CaptureRows) -> Result<Capture, GroupEnd> {
+        let FoundCapture { path, bytes, modified_ns } = found;
         let file = text_of(&path);
         let open = || {
             let capture = fullpipe_analyze::Capture::file(path.clone());

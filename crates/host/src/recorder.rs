@@ -7,7 +7,7 @@
 use crate::follow::{STEP, Target};
 use crate::watch::{Namespaces, SocketKey, Watch};
 use fullpipe_kernel::Refused;
-use fullpipe_model::observe::Sample;
+use fullpipe_model::observe::{Sample, SocketEnds, canonical_ends};
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::Duration;
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ pub struct Recorder {
     watch: Watch,
     targets: Vec<Target>,
     /// Connections that were looked for and not found.
-    missed: HashSet<Ends>,
+    missed: HashSet<SocketEnds>,
 }
 
 impl Recorder {
@@ -39,21 +39,20 @@ impl Recorder {
     /// Samples the connections with these local and remote addresses from now on, and no others: at
     /// most a thousand at a time, and those that were found first stay.
     pub fn choose(&mut self, ends: &[(SocketAddr, SocketAddr)]) -> Result<(), Refused> {
-        let wanted: HashSet<Ends> =
-            ends.iter().map(|(local, remote)| canonical(*local, *remote)).collect();
-        let of = |target: &Target| canonical(target.local, target.remote);
+        let wanted: HashSet<SocketEnds> = ends.iter().copied().map(canonical_ends).collect();
+        let of = |target: &Target| canonical_ends((target.local, target.remote));
         self.targets.retain(|target| wanted.contains(&of(target)));
         self.missed.retain(|ends| wanted.contains(ends));
-        let known: HashSet<Ends> = self.targets.iter().map(of).collect();
-        let is_new = |ends: &Ends| !known.contains(ends) && !self.missed.contains(ends);
-        let mut new: HashSet<Ends> = wanted.into_iter().filter(is_new).collect();
+        let known: HashSet<SocketEnds> = self.targets.iter().map(of).collect();
+        let is_new = |ends: &SocketEnds| !known.contains(ends) && !self.missed.contains(ends);
+        let mut new: HashSet<SocketEnds> = wanted.into_iter().filter(is_new).collect();
         if new.is_empty() || self.targets.len() >= MOST {
             return Ok(());
         }
         self.watch.look()?;
         for socket in self.watch.all() {
             let (key, local, remote) = (socket.key, socket.local, socket.remote);
-            if self.targets.len() < MOST && new.remove(&canonical(local, remote)) {
+            if self.targets.len() < MOST && new.remove(&canonical_ends((local, remote))) {
                 self.targets.push(Target { key, local, remote });
             }
         }
@@ -83,20 +82,11 @@ impl Recorder {
 
     /// The settings of the network namespace that a connection is in, which is sampled.
     pub fn settings(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<HostSettings> {
-        let ends = canonical(local, remote);
-        let is_meant = |target: &&Target| canonical(target.local, target.remote) == ends;
+        let ends = canonical_ends((local, remote));
+        let is_meant = |target: &&Target| canonical_ends((target.local, target.remote)) == ends;
         let key: SocketKey = self.targets.iter().find(is_meant)?.key;
         self.watch.settings(key)
     }
-}
-
-/// A socket's own end and the other one.
-type Ends = (SocketAddr, SocketAddr);
-
-/// A socket of IPv6 may have an address of IPv4.
-fn canonical(local: SocketAddr, remote: SocketAddr) -> Ends {
-    let plain = |end: SocketAddr| SocketAddr::new(end.ip().to_canonical(), end.port());
-    (plain(local), plain(remote))
 }
 
 #[cfg(test)]

@@ -96,13 +96,13 @@ pub struct Totals {
     groups: BTreeMap<Group, (Counters, Instant)>,
     other: Counters,
     series_max: usize,
-    before: HashMap<SocketKey, Moved>,
+    before: HashMap<SocketKey, LastMoved>,
     looked: Option<Instant>,
 }
 
 /// What a connection had moved at the last look.
 #[derive(Debug, Clone, Copy)]
-struct Moved {
+struct LastMoved {
     sent: Bytes,
     received: Bytes,
     retransmissions: u64,
@@ -141,7 +141,7 @@ impl Totals {
         for socket in busy {
             let (sent, received) = socket.moved();
             let retransmissions = socket.retransmissions();
-            let new = Moved { sent, received, retransmissions };
+            let new = LastMoved { sent, received, retransmissions };
             moved.insert(socket.key, new);
             let old = self.before.get(&socket.key).copied();
             let mut part = part_of(old, new);
@@ -217,13 +217,14 @@ impl Totals {
 }
 
 /// What moved since the last look; all of it, where the counters began anew.
-fn part_of(old: Option<Moved>, new: Moved) -> Counters {
+fn part_of(old: Option<LastMoved>, new: LastMoved) -> Counters {
     let old = old.filter(|old| {
         old.sent <= new.sent
             && old.received <= new.received
             && old.retransmissions <= new.retransmissions
     });
-    let old = old.unwrap_or(Moved { sent: Bytes::ZERO, received: Bytes::ZERO, retransmissions: 0 });
+    let old =
+        old.unwrap_or(LastMoved { sent: Bytes::ZERO, received: Bytes::ZERO, retransmissions: 0 });
     Counters {
         sent: new.sent - old.sent,
         received: new.received - old.received,
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn counters_that_began_anew_count_from_zero() {
         let moved =
-            |sent| Moved { sent: Bytes::new(sent), received: Bytes::ZERO, retransmissions: 0 };
+            |sent| LastMoved { sent: Bytes::new(sent), received: Bytes::ZERO, retransmissions: 0 };
         assert_eq!(part_of(Some(moved(5)), moved(7)).sent, Bytes::new(2));
         assert_eq!(part_of(Some(moved(9)), moved(7)).sent, Bytes::new(7));
         assert_eq!(part_of(None, moved(7)).sent, Bytes::new(7));

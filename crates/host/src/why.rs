@@ -38,7 +38,7 @@ pub struct Selection {
 
 /// How to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct WhyOptions {
     /// How long to follow the connections.
     pub span: Duration,
     /// How many connections to follow at most, the busiest first.
@@ -97,7 +97,7 @@ fn is_loopback(socket: &WatchedSocket) -> bool {
 pub fn why(
     watch: &mut Watch,
     selection: &Selection,
-    options: Options,
+    options: WhyOptions,
     interrupt: &Interrupt,
     tick: &mut dyn FnMut(Duration),
 ) -> Result<Found, Refused> {

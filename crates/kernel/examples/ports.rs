@@ -20,7 +20,7 @@ use fullpipe_kernel::{clock, sched};
 use fullpipe_model::units::{Bytes, Duration};
 
 fn main() -> std::process::ExitCode {
-    match sandbox::run(&sandbox::Options::default(), measure) {
+    match sandbox::run(&sandbox::SandboxOptions::default(), measure) {
         Ok(exit) => std::process::ExitCode::from(exit.code() as u8),
         Err(error) => {
             eprintln!("{error}");

@@ -11,7 +11,7 @@ mod assembler;
 mod call;
 
 pub use assembler::{Assembler, Label, Register, Size, Test};
-pub(crate) use call::{Link, Map, Place, Shape, load, load_types};
+pub(crate) use call::{AttachPoint, Link, Map, Shape, load, load_types};
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -101,6 +101,6 @@ pub(crate) fn behind_a_slot(program: &[u64], subject: &str) -> Result<(Map, Owne
     Ok((table, load(&stub, at_device(0), subject)?))
 }
 
-fn at_device(attach_type: u32) -> Place {
-    Place { program_type: BPF_PROG_TYPE_SCHED_CLS, attach_type, structure: 0 }
+fn at_device(attach_type: u32) -> AttachPoint {
+    AttachPoint { program_type: BPF_PROG_TYPE_SCHED_CLS, attach_type, structure: 0 }
 }

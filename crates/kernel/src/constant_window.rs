@@ -17,7 +17,7 @@
 mod programs;
 
 use crate::Refused;
-use crate::bpf::{Link, Map, Place, Shape, load, load_types};
+use crate::bpf::{AttachPoint, Link, Map, Shape, load, load_types};
 use crate::btf::{Structure, Types, nothing};
 use programs::{Fields, NAME};
 use std::fs::File;
@@ -103,7 +103,7 @@ impl ConstantWindow {
         let shape = Shape { map_type: BPF_MAP_TYPE_ARRAY, value_size: 16, ..Shape::default() };
         let counts = Map::new(shape).map_err(|cause| refused("make a map for", cause))?;
         let program = programs::choose(&padded(&name), &counts).ok_or_else(unwritable)?;
-        let place = Place {
+        let place = AttachPoint {
             program_type: BPF_PROG_TYPE_SOCK_OPS,
             attach_type: BPF_CGROUP_SOCK_OPS,
             structure: 0,
@@ -170,7 +170,7 @@ impl Kernel {
         let mut programs = Vec::new();
         for (name, program) in functions {
             let member = self.functions.member(name).ok_or_else(unwritable)?;
-            let place = Place {
+            let place = AttachPoint {
                 program_type: BPF_PROG_TYPE_STRUCT_OPS,
                 attach_type: member.number,
                 structure: self.functions.id,

@@ -14,7 +14,7 @@ mod metrics;
 mod qdisc;
 
 pub use ipv6::IPV6_MTU_MIN;
-pub use qdisc::{Place, QdiscCounters};
+pub use qdisc::{QdiscCounters, QdiscPlace};
 
 use std::io;
 use std::net::IpAddr;

@@ -59,7 +59,7 @@ const PANICKED: i32 = 101;
 
 /// Options of a run.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct SandboxOptions {
     /// The directory of journals; `None`: this user's [`journal::directory`].
     pub journals: Option<PathBuf>,
     /// What signals mean for the run.
@@ -206,7 +206,10 @@ impl Inside {
 ///
 /// Errors: [`SandboxError::NoPrivilege`] if namespaces cannot be made, [`SandboxError::Killed`] if
 /// the closure's process was killed by something other than a second interrupt.
-pub fn run(options: &Options, inside: impl FnOnce(&Inside) -> i32) -> Result<Exit, SandboxError> {
+pub fn run(
+    options: &SandboxOptions,
+    inside: impl FnOnce(&Inside) -> i32,
+) -> Result<Exit, SandboxError> {
     let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads > 1 {
         return Err(SandboxError::Threads(threads));

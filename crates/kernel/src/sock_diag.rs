@@ -19,7 +19,7 @@ use netlink_sys::{Socket, protocols::NETLINK_SOCK_DIAG};
 
 use crate::netns::NetNs;
 use crate::{Refused, clock};
-use message::{Family, Progress, Request};
+use message::{AddressFamily, DumpProgress, DumpRequest};
 
 /// Which connections to report. Listening sockets and those in TIME-WAIT are left out, because they
 /// have no useful TCP_INFO.
@@ -100,8 +100,9 @@ impl SockDiag {
 
     /// Appends a sample of each connection that matches to `samples`.
     pub fn dump(&mut self, filter: &Filter, samples: &mut Vec<Sample>) -> Result<(), Refused> {
-        for family in [Family::V4, Family::V6] {
-            Request::dump(family, filter.local_port, filter.remote_port).write(&mut self.request);
+        for family in [AddressFamily::V4, AddressFamily::V6] {
+            DumpRequest::dump(family, filter.local_port, filter.remote_port)
+                .write(&mut self.request);
             self.exchange(samples)?;
         }
         Ok(())
@@ -110,8 +111,8 @@ impl SockDiag {
     /// Passes every connection of the namespace to `visit`, except those in TIME-WAIT, with what
     /// identifies it. Nothing is kept: 20,000 sockets take no more memory than one.
     pub fn each(&mut self, visit: &mut dyn FnMut(HostSocket)) -> Result<(), Refused> {
-        for family in [Family::V4, Family::V6] {
-            Request::counters(family).write(&mut self.request);
+        for family in [AddressFamily::V4, AddressFamily::V6] {
+            DumpRequest::counters(family).write(&mut self.request);
             self.exchange_by(|answer, at| message::read_identified(answer, at, visit))?;
         }
         Ok(())
@@ -120,8 +121,8 @@ impl SockDiag {
     /// The local addresses that accept connections (TCP) or datagrams (UDP) from anybody.
     pub fn listeners(&mut self) -> Result<Vec<SocketAddr>, Refused> {
         let mut samples = Vec::new();
-        for family in [Family::V4, Family::V6] {
-            for request in [Request::listeners(family), Request::datagrams(family)] {
+        for family in [AddressFamily::V4, AddressFamily::V6] {
+            for request in [DumpRequest::listeners(family), DumpRequest::datagrams(family)] {
                 request.write(&mut self.request);
                 self.exchange(&mut samples)?;
             }
@@ -132,17 +133,22 @@ impl SockDiag {
     /// All connections of the namespace except those in TIME-WAIT, including those that a process
     /// has closed.
     pub fn open_sockets(&mut self) -> Result<Vec<OpenSocket>, Refused> {
-        self.list([Request::dump(Family::V4, None, None), Request::dump(Family::V6, None, None)])
+        self.list([
+            DumpRequest::dump(AddressFamily::V4, None, None),
+            DumpRequest::dump(AddressFamily::V6, None, None),
+        ])
     }
 
     /// The number of established connections that nobody has accepted yet, over all listeners.
     pub fn waiting_to_be_accepted(&mut self) -> Result<u64, Refused> {
-        let listeners =
-            self.list([Request::listeners(Family::V4), Request::listeners(Family::V6)])?;
+        let listeners = self.list([
+            DumpRequest::listeners(AddressFamily::V4),
+            DumpRequest::listeners(AddressFamily::V6),
+        ])?;
         Ok(listeners.iter().map(|listener| listener.unread.get()).sum())
     }
 
-    fn list(&mut self, requests: [Request; 2]) -> Result<Vec<OpenSocket>, Refused> {
+    fn list(&mut self, requests: [DumpRequest; 2]) -> Result<Vec<OpenSocket>, Refused> {
         let mut sockets = Vec::new();
         for request in requests {
             request.write(&mut self.request);
@@ -159,7 +165,7 @@ impl SockDiag {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Result<Option<Sample>, Refused> {
-        Request::one(local, remote).write(&mut self.request);
+        DumpRequest::one(local, remote).write(&mut self.request);
         let mut samples = Vec::with_capacity(1);
         self.exchange(&mut samples)?;
         // Without a connection, the lookup finds the listener on the local address.
@@ -172,7 +178,7 @@ impl SockDiag {
 
     fn exchange_by(
         &mut self,
-        mut read: impl FnMut(&[u8], Instant) -> Progress,
+        mut read: impl FnMut(&[u8], Instant) -> DumpProgress,
     ) -> Result<(), Refused> {
         let refused = |cause: io::Error| Refused::new("ask sock_diag", "TCP sockets", cause);
         self.socket.send(&self.request, 0).map_err(refused)?;
@@ -185,11 +191,11 @@ impl SockDiag {
                 Err(e) => return Err(refused(e)),
             }
             match read(&self.answer, clock::now()) {
-                Progress::More => {}
-                Progress::Done => return Ok(()),
+                DumpProgress::More => {}
+                DumpProgress::Done => return Ok(()),
                 // The connection ended, or never existed.
-                Progress::Failed(libc::ENOENT) => return Ok(()),
-                Progress::Failed(errno) => {
+                DumpProgress::Failed(libc::ENOENT) => return Ok(()),
+                DumpProgress::Failed(errno) => {
                     return Err(refused(io::Error::from_raw_os_error(errno)));
                 }
             }
@@ -215,10 +221,10 @@ fn octets(end: SocketAddr) -> [u8; 16] {
 }
 
 /// The address in a field's 16 bytes.
-fn address(family: Family, bytes: [u8; 16], port: u16) -> SocketAddr {
+fn address(family: AddressFamily, bytes: [u8; 16], port: u16) -> SocketAddr {
     let ip = match family {
-        Family::V4 => Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]).into(),
-        Family::V6 => Ipv6Addr::from(bytes).into(),
+        AddressFamily::V4 => Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]).into(),
+        AddressFamily::V6 => Ipv6Addr::from(bytes).into(),
     };
     plain(SocketAddr::new(ip, port))
 }

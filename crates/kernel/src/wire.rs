@@ -36,7 +36,7 @@ use fullpipe_model::units::Bytes;
 
 use crate::Refused;
 use crate::netem::Netem;
-use crate::netlink::{LinkChange, Mac, Netlink, Place, QdiscCounters, VethEnd};
+use crate::netlink::{LinkChange, Mac, Netlink, QdiscCounters, QdiscPlace, VethEnd};
 use crate::netns::NetNs;
 use crate::packet_ring::PacketRing;
 use crate::port::PortConfig;
@@ -145,7 +145,7 @@ impl Wire {
         }
         // First, before other requests that a kernel may refuse, because this refusal has a remedy.
         for side in [Side::A, Side::B] {
-            netlink.set_netem(side.device(), Place::Root, &Netem::default())?;
+            netlink.set_netem(side.device(), QdiscPlace::Root, &Netem::default())?;
             if cut_at_card {
                 netlink.redirect_arrivals(side.host(), side.card())?;
                 netlink.redirect_arrivals(side.card(), side.host())?;
@@ -166,12 +166,21 @@ impl Wire {
     }
 
     /// Puts a netem in front of `side`, for packets from the other host.
-    pub fn set_netem(&mut self, side: Side, place: Place, netem: &Netem) -> Result<(), Refused> {
+    pub fn set_netem(
+        &mut self,
+        side: Side,
+        place: QdiscPlace,
+        netem: &Netem,
+    ) -> Result<(), Refused> {
         self.netlink.set_netem(side.device(), place, netem)
     }
 
     /// The netem in front of `side` as the kernel has it, and its counters.
-    pub fn netem(&mut self, side: Side, place: Place) -> Result<(Netem, QdiscCounters), Refused> {
+    pub fn netem(
+        &mut self,
+        side: Side,
+        place: QdiscPlace,
+    ) -> Result<(Netem, QdiscCounters), Refused> {
         self.netlink.netem(side.device(), place)
     }
 

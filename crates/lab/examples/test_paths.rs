@@ -9,7 +9,7 @@
 
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_lab::{SERVER_ADDRESS, join_hosts};
-use fullpipe_link::{Emulator, Junction, Options};
+use fullpipe_link::{Emulator, Junction, LinkOptions};
 use fullpipe_model::law::Framing;
 use fullpipe_model::law::bdp::bdp;
 use fullpipe_model::scenario::{File, LinkEngine};
@@ -126,7 +126,7 @@ fn test(binary: &str, keys: &Path, public: &str, path: &Generated) -> Result<Val
     let scenario = File::parse(&path.scenario)?.scenarios("test")?.remove(0);
     let (hosts, junction) = join_hosts(&scenario.hosts, LinkEngine::Own, &scenario.path)?;
     let Junction::Ports(ports) = junction else { return Err("the link has no ports".into()) };
-    let link = Emulator::start(ports, &scenario.path, &Options::default())?;
+    let link = Emulator::start(ports, &scenario.path, &LinkOptions::default())?;
     let mut serve = Command::new(binary);
     serve.args(["serve", "--listen", &format!("{SERVER_ADDRESS}:5606"), "--key"]);
     serve.arg(keys.join("key")).arg("--allow-key").arg(keys.join("allowed"));

@@ -2,7 +2,7 @@
 
 use crate::hosts::{HostsError, join_hosts, without_machine};
 use fullpipe_link::{
-    CaptureOptions, Carrier, CarrierError, Junction, LinkEnds, LogOptions, Options, lacks,
+    CaptureOptions, Carrier, CarrierError, Junction, LinkEnds, LinkOptions, LogOptions, lacks,
 };
 use fullpipe_model::scenario::{LinkEngine, Scenario};
 use std::path::Path;
@@ -52,7 +52,8 @@ pub fn start(
         ));
     }
     let log = log.map(|path| LogOptions { path, epoch: capture.epoch });
-    let options = Options { capture: Some(capture), log, virtual_time, ..Options::default() };
+    let options =
+        LinkOptions { capture: Some(capture), log, virtual_time, ..LinkOptions::default() };
     let carrier = Carrier::start(junction, &scenario.path, &options)?;
     if let Carrier::Netem(link) = &carrier {
         notes.extend(link.notes.iter().cloned());

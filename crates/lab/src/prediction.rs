@@ -1,7 +1,7 @@
 //! What the laws predict for a scenario, before it runs or for the window that was seen.
 
 use crate::path_for::path_for;
-use crate::tuning::{self, Ends};
+use crate::tuning::{self, EndTuning};
 use fullpipe_flow::row::Clock;
 use fullpipe_model::change::Sysctl;
 use fullpipe_model::law::{Framing, KernelVersion, ScalingRatio};
@@ -36,7 +36,7 @@ pub(crate) fn of(
         framing: Framing { mtu: scenario.path.mtu, ..Framing::IP_1500 },
         ..Path::new(transfer.to_client.mean_rate().unwrap_or(unlimited), transfer.rtt())
     };
-    let Ends { mut sender, mut receiver } = tuning::ends(scenario, ground.kernel);
+    let EndTuning { mut sender, mut receiver } = tuning::ends(scenario, ground.kernel);
     let known = ground.clock == Clock::Virtual && ground.link_engine == LinkEngine::Netem;
     let prediction = if known {
         let mss = path.framing.mss();

@@ -22,7 +22,7 @@ use fullpipe_model::units::{Bytes, Duration, column};
 use fullpipe_peer::AcceptError;
 use fullpipe_peer::relay::RelayError;
 use fullpipe_transfer::{
-    Download, DownloadError, DownloadOptions, Event, GetError, Limits, ReadPauses, Request,
+    Download, DownloadError, DownloadEvent, DownloadOptions, GetError, Limits, ReadPauses, Request,
     ServerError, ServerOptions, Stop, Timing, UploadServer, Uploaded, download, upload,
 };
 use std::net::SocketAddr;
@@ -510,7 +510,7 @@ fn downloaded(
     progress: &AtomicU64,
 ) -> Result<Received, ProgramError> {
     let got = download(request, stop, &mut |event| {
-        if let Event::Interval(interval) = event {
+        if let DownloadEvent::Interval(interval) = event {
             progress.fetch_add(interval.body.get(), Ordering::Relaxed);
         }
     })?;
@@ -519,13 +519,13 @@ fn downloaded(
 }
 
 /// How a client process ended.
-struct Ended {
+struct ClientEnd {
     output: Output,
     /// How long it waited for a CPU, if that is known.
     waited_for_cpu: Option<Duration>,
 }
 
-impl Ended {
+impl ClientEnd {
     /// What it received, with what is known of the process.
     fn received(&self, received: Received) -> Received {
         Received { waited_for_cpu: self.waited_for_cpu, ..received }
@@ -538,7 +538,7 @@ fn run_client(
     mut command: Command,
     program: &'static str,
     stop: &Stop,
-) -> Result<Ended, ProgramError> {
+) -> Result<ClientEnd, ProgramError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     run_connected(scenario, command, program, stop)
 }
@@ -549,7 +549,7 @@ fn run_connected(
     mut command: Command,
     program: &'static str,
     stop: &Stop,
-) -> Result<Ended, ProgramError> {
+) -> Result<ClientEnd, ProgramError> {
     command.stderr(Stdio::piped());
     place(&scenario.hosts.client, &mut command)?;
     let mut child = spawn(&mut command, program)?;
@@ -563,7 +563,7 @@ fn run_connected(
         std::thread::park_timeout(Duration::from_millis(20).into());
     }
     let output = child.wait_with_output().map_err(wrong)?;
-    Ok(Ended { output, waited_for_cpu })
+    Ok(ClientEnd { output, waited_for_cpu })
 }
 
 /// The error for a client without a result.

@@ -25,18 +25,18 @@ fn path(scenario: &Scenario) -> Option<Path> {
 
 /// The plan that fills the scenario's path, on this kernel.
 pub fn plan_tuning(scenario: &Scenario, kernel: KernelVersion) -> Option<Plan> {
-    let Ends { sender, receiver } = ends(scenario, kernel);
+    let EndTuning { sender, receiver } = ends(scenario, kernel);
     Some(tune::plan(path(scenario)?, &sender, &receiver))
 }
 
 /// The settings of both ends.
-pub(crate) struct Ends {
+pub(crate) struct EndTuning {
     pub(crate) sender: HostSettings,
     pub(crate) receiver: HostSettings,
 }
 
 /// The settings of both ends of the scenario: the kernel's own where it names none.
-pub(crate) fn ends(scenario: &Scenario, kernel: KernelVersion) -> Ends {
+pub(crate) fn ends(scenario: &Scenario, kernel: KernelVersion) -> EndTuning {
     let settings = |host: &Host| {
         let mut settings = HostSettings::defaults(kernel);
         for sysctl in Sysctl::OF_WINDOWS {
@@ -51,7 +51,7 @@ pub(crate) fn ends(scenario: &Scenario, kernel: KernelVersion) -> Ends {
     sender.so_sndbuf = scenario.transfer.send_buffer;
     receiver.so_rcvbuf = scenario.transfer.receive_buffer;
     sender.write = write_of(scenario.transfer.server);
-    Ends { sender, receiver }
+    EndTuning { sender, receiver }
 }
 
 /// What a server writes at once.

@@ -17,7 +17,7 @@ use fullpipe_kernel::port::{PortPair, VNET_HDR_LEN};
 use fullpipe_kernel::wait::Waiter;
 use fullpipe_kernel::{clock, sandbox, sched};
 use fullpipe_lab::{CLIENT_ADDRESS, SERVER_ADDRESS, join_hosts};
-use fullpipe_link::{Emulator, Junction, LinkEnds, LinkReport, Options};
+use fullpipe_link::{Emulator, Junction, LinkEnds, LinkOptions, LinkReport};
 use fullpipe_model::scenario::{File, LinkEngine, Scenario};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 use std::io::{IoSlice, Read, Write};
@@ -31,7 +31,7 @@ const WARM_UP: Duration = Duration::from_secs(2);
 fn main() {
     let only_bare = std::env::args().any(|argument| argument == "bare");
     let measure = if only_bare { bare_table } else { table };
-    let exit = sandbox::run(&sandbox::Options::default(), |_| match measure() {
+    let exit = sandbox::run(&sandbox::SandboxOptions::default(), |_| match measure() {
         Ok(()) => 0,
         Err(error) => {
             eprintln!("bench link: {error}");
@@ -177,7 +177,7 @@ fn emulated(link: &str) -> Result<(Rate, Option<Rate>, LinkReport), Box<dyn std:
     );
     let scenario = File::parse(&text)?.scenarios("bench")?.remove(0);
     let (hosts, ports) = hosts(&scenario)?;
-    let emulator = Emulator::start(ports, &scenario.path, &Options::default())?;
+    let emulator = Emulator::start(ports, &scenario.path, &LinkOptions::default())?;
     let goodput = transfer(&hosts.server.ns, &hosts.client.ns, SERVER_ADDRESS);
     let report = emulator.stop()?;
     let rate = Rate::from_bits_per_sec_f64(goodput?.as_f64() * 1500.0 / 1448.0);

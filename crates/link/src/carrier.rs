@@ -4,7 +4,7 @@ use crate::emulator::Emulator;
 use crate::ends::Junction;
 use crate::error::CarrierError;
 use crate::netem::{EDGES, NetemLink};
-use crate::options::{EDGE_STREAMS, Options};
+use crate::options::{EDGE_STREAMS, LinkOptions};
 use crate::report::LinkReport;
 use fullpipe_model::scenario::{LinkEngine, Path as LinkPath};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ impl Carrier {
     pub fn start(
         junction: Junction,
         path: &LinkPath,
-        options: &Options<'_>,
+        options: &LinkOptions<'_>,
     ) -> Result<Carrier, CarrierError> {
         Ok(match junction {
             Junction::Ports(ports) => {

@@ -7,7 +7,7 @@ use super::driver;
 use super::error::EmulatorError;
 use super::lanes::{LaneMemory, OneWay, Towards};
 use super::memory_bound;
-use super::options::{Options, STREAMS};
+use super::options::{LinkOptions, STREAMS};
 use super::report::{DirectionReport, LinkReport};
 use super::statistics::Statistics;
 use super::tap::{Stream, Tap, Writer};
@@ -84,7 +84,7 @@ impl Emulator {
     pub fn start(
         ports: Arc<PortPair>,
         path: &LinkPath,
-        options: &Options<'_>,
+        options: &LinkOptions<'_>,
     ) -> Result<Self, EmulatorError> {
         let mut directions = directions(path, options.coalesce, options.memory_max)?;
         let present = Present {

@@ -83,7 +83,7 @@ pub use lanes::{OneWay, Towards};
 pub use lateness::Lateness;
 pub use log_file::{Fates, JsonRecord, LogFile, LogFileError};
 pub use netem::{EDGES, NetemLink, NetemLinkError, lacks};
-pub use options::{CaptureOptions, EDGE_STREAMS, LogOptions, Options};
+pub use options::{CaptureOptions, EDGE_STREAMS, LinkOptions, LogOptions};
 pub use report::{DirectionReport, LinkReport};
 pub use statistics::{DirectionStatistics, DriverCounters, RuleStatistics, Statistics};
 pub use tap::Tap;

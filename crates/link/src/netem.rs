@@ -30,7 +30,7 @@ mod watch;
 use super::{CaptureOptions, DirectionReport, LinkReport};
 use fullpipe_kernel::Refused;
 use fullpipe_kernel::netem::{self, Netem, Shaping};
-use fullpipe_kernel::netlink::{Place, QdiscCounters};
+use fullpipe_kernel::netlink::{QdiscCounters, QdiscPlace};
 use fullpipe_kernel::wire::{L2_LEN, Side, Wire};
 use fullpipe_model::link::{
     Capacity, Config, Counters, Discipline, Distribution, Overhead, Slot, Spacing,
@@ -38,7 +38,7 @@ use fullpipe_model::link::{
 use fullpipe_model::scenario::Path as LinkPath;
 use fullpipe_model::units::{Bytes, Duration};
 pub use watch::EDGES;
-use watch::{Watch, WatchError};
+use watch::{EdgeCapture, WatchError};
 
 /// The longest time that a super-packet may take at the rate.
 pub const GRAIN: Duration = Duration::from_micros(20);
@@ -201,7 +201,7 @@ fn one_by_one(config: &Config) -> bool {
 #[derive(Debug)]
 pub struct NetemLink {
     wire: Wire,
-    watch: Option<Watch>,
+    watch: Option<EdgeCapture>,
     queued: [bool; 2],
     /// Notes for readers of the results.
     pub notes: Vec<String>,
@@ -231,7 +231,7 @@ impl NetemLink {
         let mut notes = Vec::new();
         for (side, plan) in SIDES.iter().zip(&plans) {
             for (place, netem) in
-                [(Place::Root, Some(&plan.root)), (Place::Behind, plan.behind.as_ref())]
+                [(QdiscPlace::Root, Some(&plan.root)), (QdiscPlace::Behind, plan.behind.as_ref())]
             {
                 let Some(netem) = netem else { continue };
                 wire.set_netem(*side, place, netem)?;
@@ -247,7 +247,7 @@ impl NetemLink {
             Some(options) => {
                 let server = wire.watch(Side::A, options.snaplen)?;
                 let client = wire.watch(Side::B, options.snaplen)?;
-                Some(Watch::start(server, client, options)?)
+                Some(EdgeCapture::start(server, client, options)?)
             }
             None => None,
         };
@@ -260,11 +260,11 @@ impl NetemLink {
     /// # Errors
     /// A capture could not be written, or counters could not be read.
     pub fn stop(mut self) -> Result<LinkReport, NetemLinkError> {
-        let capture_dropped = self.watch.map(Watch::stop).transpose()?.unwrap_or(0);
+        let capture_dropped = self.watch.map(EdgeCapture::stop).transpose()?.unwrap_or(0);
         let mut directions = Vec::with_capacity(2);
         for (side, queued) in SIDES.into_iter().zip(self.queued) {
-            let (_, root) = self.wire.netem(side, Place::Root)?;
-            let behind = queued.then(|| self.wire.netem(side, Place::Behind)).transpose()?;
+            let (_, root) = self.wire.netem(side, QdiscPlace::Root)?;
+            let behind = queued.then(|| self.wire.netem(side, QdiscPlace::Behind)).transpose()?;
             directions.push(counters(root, behind.map(|(_, counters)| counters)));
         }
         let mut directions = directions.into_iter().map(|link| DirectionReport {

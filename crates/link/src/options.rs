@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// How to run a link.
 #[derive(Debug, Clone, Default)]
-pub struct Options<'a> {
+pub struct LinkOptions<'a> {
     /// Where to capture, and how much of each packet; `None`: no captures.
     pub capture: Option<CaptureOptions<'a>>,
     /// Where to write the truth log; `None`: no log.

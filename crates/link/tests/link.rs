@@ -12,7 +12,7 @@
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::{clock, sandbox};
 use fullpipe_lab::{SERVER_ADDRESS, join_hosts};
-use fullpipe_link::{DirectionReport, Emulator, Junction, LinkReport, Options, Statistics};
+use fullpipe_link::{DirectionReport, Emulator, Junction, LinkOptions, LinkReport, Statistics};
 use fullpipe_model::link::Counters;
 use fullpipe_model::scenario::{File, LinkEngine, Path};
 use fullpipe_model::units::{Duration, Instant, Rate};
@@ -43,7 +43,7 @@ fn main() {
     if std::env::args().any(|argument| argument == "--list") {
         return;
     }
-    let exit = sandbox::run(&sandbox::Options::default(), |_| {
+    let exit = sandbox::run(&sandbox::SandboxOptions::default(), |_| {
         let failed = chosen.iter().filter(|(name, trial)| match trial() {
             Ok(()) => {
                 eprintln!("test {name} ... ok");
@@ -89,7 +89,7 @@ impl Bench {
         let (path, scenario) = path(link)?;
         let (hosts, junction) = join_hosts(&scenario.hosts, LinkEngine::Own, &path)?;
         let Junction::Ports(ports) = junction else { return Err("our own link has ports".into()) };
-        let link = Emulator::start(ports, &path, &Options::default())?;
+        let link = Emulator::start(ports, &path, &LinkOptions::default())?;
         Ok(Bench { server: hosts.server.ns, client: hosts.client.ns, link })
     }
 

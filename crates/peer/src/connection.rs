@@ -40,7 +40,7 @@ pub(crate) struct Connection {
     /// The other end's key.
     pub key: Option<PublicKey>,
     /// At a daemon: what the connection counts as.
-    pub place: Option<Place>,
+    pub place: Option<ConnectionSlot>,
 }
 
 /// Where a daemon puts the carriers that it accepts. It must not block.
@@ -91,7 +91,7 @@ struct HeldPlace {
 
 /// A connection's place; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionSlot {
     places: Places,
     number: u64,
 }
@@ -99,7 +99,13 @@ pub(crate) struct Place {
 impl Places {
     /// A place for one more connection of `who`, who may have `each` of `all`. Where none is free,
     /// a connection that has not settled is closed; `None` if all have settled.
-    pub fn take(&self, who: Who, stream: &TcpStream, all: usize, each: usize) -> Option<Place> {
+    pub fn take(
+        &self,
+        who: Who,
+        stream: &TcpStream,
+        all: usize,
+        each: usize,
+    ) -> Option<ConnectionSlot> {
         let mut taken = self.lock();
         let is_own_full = taken.held.values().filter(|held| held.who == who).count() >= each;
         if is_own_full || taken.held.len() >= all {
@@ -114,7 +120,7 @@ impl Places {
         // Without a descriptor to spare, it keeps its place.
         let stream = stream.try_clone().ok();
         taken.held.insert(number, HeldPlace { who, stream, is_silent: true });
-        Some(Place { places: self.clone(), number })
+        Some(ConnectionSlot { places: self.clone(), number })
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
@@ -138,7 +144,7 @@ impl Taken {
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// The connection has said something, though not yet enough.
     pub fn has_spoken(&self) {
         if let Some(held) = self.places.lock().held.get_mut(&self.number) {
@@ -154,7 +160,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.places.lock().held.remove(&self.number);
     }
@@ -182,7 +188,7 @@ mod tests {
         }
 
         /// A client, and its place.
-        fn knock(&self, who: Who) -> (TcpStream, Option<Place>) {
+        fn knock(&self, who: Who) -> (TcpStream, Option<ConnectionSlot>) {
             let client = TcpStream::connect(self.1.local_addr().unwrap()).unwrap();
             client.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
             let (stream, _) = self.1.accept().unwrap();
@@ -202,9 +208,9 @@ mod tests {
         let door = Door::new();
         let settled = |who| {
             let (_, place) = door.knock(who);
-            place.inspect(Place::settle)
+            place.inspect(ConnectionSlot::settle)
         };
-        let mut all: Vec<Place> = (0..EACH).filter_map(|_| settled(who(1))).collect();
+        let mut all: Vec<ConnectionSlot> = (0..EACH).filter_map(|_| settled(who(1))).collect();
         assert!(all.len() == EACH && settled(who(1)).is_none());
         all.extend((EACH..ALL).filter_map(|_| settled(who(2))));
         assert!(all.len() == ALL && settled(who(3)).is_none());

@@ -14,7 +14,7 @@
 
 use crate::channel::Channel;
 use crate::client::TAKEN;
-use crate::connection::{CarrierSink, Connection, Place, Places, Who, is_carrier};
+use crate::connection::{CarrierSink, Connection, ConnectionSlot, Places, Who, is_carrier};
 use crate::keyring::Keyring;
 use crate::log_bound::LogBound;
 use crate::rendezvous::Rendezvous;
@@ -115,14 +115,14 @@ impl std::fmt::Debug for DaemonShared {
 
 #[derive(Default)]
 struct DaemonState {
-    sessions: HashMap<u64, Open>,
+    sessions: HashMap<u64, OpenSession>,
     /// The number of the next session, or of the next sign of life of one.
     next: u64,
     draining: bool,
 }
 
 /// A session as the daemon sees it.
-struct Open {
+struct OpenSession {
     who: Who,
     stream: TcpStream,
     busy: bool,
@@ -284,7 +284,7 @@ impl DaemonState {
         let own = self.sessions.values().filter(|open| open.who == who).count();
         let is_own_full = own >= limits.sessions_each;
         if is_own_full || self.sessions.len() >= limits.sessions {
-            let may_go = |open: &Open| {
+            let may_go = |open: &OpenSession| {
                 let is_like = if is_own_full { open.who == who } else { open.asked.is_none() };
                 !open.busy && is_like
             };
@@ -296,7 +296,7 @@ impl DaemonState {
             }
         }
         self.next += 1;
-        self.sessions.insert(self.next, Open { who, stream, busy: false, asked: None });
+        self.sessions.insert(self.next, OpenSession { who, stream, busy: false, asked: None });
         Some(self.next)
     }
 }
@@ -306,7 +306,7 @@ impl DaemonShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stranger(&self, stream: &TcpStream, peer: SocketAddr) -> Option<Place> {
+    fn stranger(&self, stream: &TcpStream, peer: SocketAddr) -> Option<ConnectionSlot> {
         let Limits { strangers: all, strangers_each: each, .. } = self.limits;
         self.strangers.take(Who::of(None, peer), stream, all, each)
     }
@@ -317,7 +317,13 @@ impl DaemonShared {
     }
 
     /// Finds out what a connection is, and does it.
-    fn welcome(&self, stream: TcpStream, peer: SocketAddr, place: Place, does: &dyn Service) {
+    fn welcome(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        place: ConnectionSlot,
+        does: &dyn Service,
+    ) {
         let deadline = Deadline::after(self.limits.authentication);
         let patience = self.limits.first_byte.into();
         let mut first = [0];

@@ -40,7 +40,7 @@ mod transport;
 pub use channel::Channel;
 pub use client::{Client, Keys};
 pub use connection::CarrierSink;
-pub(crate) use connection::{Connection, Place};
+pub(crate) use connection::{Connection, ConnectionSlot};
 pub use daemon::{Daemon, Limits, Service, Session};
 pub use error::{AcceptError, PeerError};
 pub use frame::{Frame, FrameError, FrameReader, Kind};

@@ -72,7 +72,7 @@ fn kilobytes(amount: Bytes) -> String {
 }
 
 /// A line of the comparison: its name, and how to show it for a row.
-type Line<'a> = (&'a str, &'a dyn Fn(&Row) -> String);
+type RowLine<'a> = (&'a str, &'a dyn Fn(&Row) -> String);
 
 /// Two rows side by side, figure by figure: what changed.
 pub fn before_and_after(before: &Row, after: &Row, layout: Layout) -> String {
@@ -93,7 +93,7 @@ fn compared(before: &Row, after: &Row, layout: Layout, most: usize) -> String {
         let share = row.rate_nominal.map(|rate| row.goodput.fraction_of(rate));
         optional(share, |share| format!("{} %", figure::percent(share)))
     };
-    let lines: [Line<'_>; 12] = [
+    let lines: [RowLine<'_>; 12] = [
         ("goodput", &|row| both(row.goodput)),
         ("share of the link's rate", &rate_share),
         ("limited by", &limited_by),

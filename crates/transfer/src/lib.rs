@@ -50,8 +50,8 @@ mod stop;
 mod upload;
 
 pub use download::{
-    Connected, Download, DownloadError, DownloadOptions, DownloadPhase, Event, Interval, Outcome,
-    Output, Phase, ReadPauses, Request, Timing, download, download_all,
+    Connected, Download, DownloadError, DownloadEvent, DownloadOptions, DownloadPhase, Interval,
+    Outcome, Output, ReadPauses, Request, RequestPhase, Timing, download, download_all,
 };
 pub use get::{
     Connections, Diagnosis, Family, GetError, GetEvent, GetOptions, GetRequest, Got, Kept,

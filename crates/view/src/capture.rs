@@ -4,7 +4,7 @@ use fullpipe_analyze::{Capture, Options};
 use fullpipe_flow::Config;
 use fullpipe_flow::schema::Version;
 use fullpipe_flow::trace::TraceBounds;
-use fullpipe_report::page::{Kind, Page, Shortlist, Source, data};
+use fullpipe_report::page::{InputKind, Page, Shortlist, Source, data};
 use std::io::Read;
 
 /// Reads a capture, packed or not, and returns what its report shows as JSON.
@@ -29,7 +29,7 @@ pub fn report(name: &str, source: impl Read + Send + 'static) -> Result<String, 
         schema: Version::default(),
         program: concat!("fullpipe ", env!("CARGO_PKG_VERSION")).into(),
         title: name.into(),
-        kind: Kind::Capture,
+        kind: InputKind::Capture,
         sources: vec![Source::counted(name.into(), &counts, problem)],
         connections_total: shortlist.total(),
         connections: shortlist.finish(0),

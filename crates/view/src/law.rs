@@ -15,7 +15,7 @@ const REACH: f64 = 30.0;
 
 /// A question of the calculator.
 #[derive(Debug, Clone, Copy, Deserialize)]
-struct Question {
+struct LawQuestion {
     /// The bottleneck's rate.
     #[serde(rename = "rate_bps", with = "column::rate")]
     rate: Rate,
@@ -79,7 +79,7 @@ struct Point {
 /// # Errors
 /// The question is not one: a sentence with the cause.
 pub fn answer(question: impl Read) -> Result<String, String> {
-    let question: Question = serde_json::from_reader(question)
+    let question: LawQuestion = serde_json::from_reader(question)
         .map_err(|cause| format!("read the calculator's question: {cause}"))?;
     let (goodput, limit) = question.bound();
     let needs = SheetQuestion {
@@ -92,7 +92,7 @@ pub fn answer(question: impl Read) -> Result<String, String> {
     serde_json::to_string(&answer).map_err(|cause| cause.to_string())
 }
 
-impl Question {
+impl LawQuestion {
     /// Goodput of all connections, and what bounds it.
     fn bound(self) -> (Rate, String) {
         let path = Path::new(self.rate, self.rtt);
@@ -143,14 +143,14 @@ impl Question {
     }
 
     /// The question with another value on the axis.
-    fn with(self, x: f64) -> Question {
+    fn with(self, x: f64) -> LawQuestion {
         match self.over {
-            Axis::Rate => Question { rate: Rate::from_bits_per_sec_f64(x), ..self },
-            Axis::Rtt => Question { rtt: Duration::from_secs_f64(x / 1e6), ..self },
-            Axis::Window => Question { window: Some(Bytes::from_f64(x)), ..self },
-            Axis::SendBuffer => Question { send_buffer: Some(Bytes::from_f64(x)), ..self },
-            Axis::Loss => Question { loss: x, ..self },
-            Axis::Connections => Question { connections: x as u32, ..self },
+            Axis::Rate => LawQuestion { rate: Rate::from_bits_per_sec_f64(x), ..self },
+            Axis::Rtt => LawQuestion { rtt: Duration::from_secs_f64(x / 1e6), ..self },
+            Axis::Window => LawQuestion { window: Some(Bytes::from_f64(x)), ..self },
+            Axis::SendBuffer => LawQuestion { send_buffer: Some(Bytes::from_f64(x)), ..self },
+            Axis::Loss => LawQuestion { loss: x, ..self },
+            Axis::Connections => LawQuestion { connections: x as u32, ..self },
         }
     }
 }

@@ -66,7 +66,7 @@ enum Node {
 }
 
 /// A leaf that may be divided.
-struct Open {
+struct OpenLeaf {
     node: usize,
     lessons: Vec<u32>,
     /// The best question, and what it gains.
@@ -84,7 +84,7 @@ struct Question {
 pub fn grow(bins: &Bins, pulls: &[Pull], lessons: Vec<u32>, traits: &[usize]) -> Tree {
     let open = |node, lessons: Vec<u32>| {
         let best = best_question(bins, pulls, &lessons, traits);
-        Open { node, lessons, best }
+        OpenLeaf { node, lessons, best }
     };
     let mut nodes = vec![Node::Leaf(sum(pulls, &lessons).score())];
     let mut leaves = vec![open(0, lessons)];

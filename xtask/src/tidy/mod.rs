@@ -4,6 +4,7 @@ mod answers;
 mod circles;
 mod columns;
 mod functions;
+mod homes;
 mod public;
 mod source;
 mod table_of_contents;
@@ -90,6 +91,7 @@ pub fn run() -> anyhow::Result<()> {
         breaches.extend(circles::breaches(&source, &sources));
     }
     breaches.extend(public::breaches(&sources));
+    breaches.extend(homes::breaches(&sources));
     breaches.extend(unsafe_forbidden(root));
     let breaches = beyond_known(&breaches);
     if breaches.is_empty() {

@@ -2,14 +2,14 @@
 
 mod followed;
 
-use super::Run;
+use super::TruthRun;
 use super::runs::right;
 use anyhow::Context;
 use fullpipe_flow::capture::{Packet, Unpack, read};
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::limit::Traits;
 use fullpipe_flow::limit::{LIMITS, Limit, PathHint, Source, Verdict, from_receiver, from_samples};
-use fullpipe_flow::recapture::{Change, Recapture, Record, as_host};
+use fullpipe_flow::recapture::{CaptureChange, CapturedRecord, Recapture, as_host};
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model as model;
 use fullpipe_model::link::Changes;
@@ -109,7 +109,7 @@ impl Vantage {
 
 /// One verdict on a run.
 #[derive(Debug)]
-pub struct Answer {
+pub struct RunVerdict {
     pub vantage: Vantage,
     /// The limit that it names first, with its confidence.
     pub limit: Limit,
@@ -122,7 +122,7 @@ pub struct Answer {
     pub parts: Vec<(Vec<Cause>, Vec<f32>)>,
 }
 
-impl Answer {
+impl RunVerdict {
     /// What kind of evidence it rests on.
     pub fn source(&self) -> Source {
         match self.vantage {
@@ -133,8 +133,8 @@ impl Answer {
     }
 }
 
-/// Other kinds of poor captures, each at its host, as `Change::parse` reads them. The lab's packets
-/// have no Ethernet header, which takes 14 of the bytes that a capture keeps.
+/// Other kinds of poor captures, each at its host, as `CaptureChange::parse` reads them. The lab's
+/// packets have no Ethernet header, which takes 14 of the bytes that a capture keeps.
 const POOR: [(Vantage, IpAddr, &str); 9] = [
     (Vantage::ServerSent, SERVER, "sent"),
     (Vantage::ServerGaps, SERVER, "drop=1%"),
@@ -159,7 +159,7 @@ pub enum Purpose {
 }
 
 /// Every answer for a run.
-pub fn answers(run: &Run, purpose: Purpose) -> anyhow::Result<Vec<Answer>> {
+pub fn answers(run: &TruthRun, purpose: Purpose) -> anyhow::Result<Vec<RunVerdict>> {
     let poor = purpose != Purpose::Score;
     let mut answers = Vec::new();
     let sequence = sequence(run)?;
@@ -174,10 +174,13 @@ pub fn answers(run: &Run, purpose: Purpose) -> anyhow::Result<Vec<Answer>> {
         answers.extend(answer(merged, of_capture(&records, &as_host(host))));
         // Without its start, nothing is left of a transfer in slow start.
         if run.cause != Cause::SlowStart && records.len() >= CUT as usize + LEFT_MIN {
-            answers.extend(answer(cut, of_capture(&records, &[Change::Start { packets: CUT }])));
+            answers.extend(answer(
+                cut,
+                of_capture(&records, &[CaptureChange::Start { packets: CUT }]),
+            ));
         }
         for (vantage, _, word) in POOR.into_iter().filter(|(_, at, _)| poor && *at == host) {
-            let change = Change::parse(word, Some(host))?;
+            let change = CaptureChange::parse(word, Some(host))?;
             answers.extend(answer(vantage, of_capture(&records, &[change])));
         }
     }
@@ -231,7 +234,7 @@ impl Sequence {
 }
 
 /// A run's sequence of two causes, if it is one.
-fn sequence(run: &Run) -> anyhow::Result<Option<Sequence>> {
+fn sequence(run: &TruthRun) -> anyhow::Result<Option<Sequence>> {
     let Some(also) = run.also else { return Ok(None) };
     let then = if run.cause == Cause::Link { also } else { run.cause };
     let records = records(&run.folder.join("server.pcap"))?;
@@ -247,7 +250,7 @@ fn sequence(run: &Run) -> anyhow::Result<Option<Sequence>> {
 }
 
 /// When `bulk` bytes had been delivered.
-fn time_of(bulk: Bytes, records: &[Record]) -> Instant {
+fn time_of(bulk: Bytes, records: &[CapturedRecord]) -> Instant {
     let verdict = of_capture(records, &[]);
     let mut carried = 0.0;
     let intervals = verdict.iter().flat_map(|verdict| &verdict.intervals);
@@ -259,11 +262,11 @@ fn time_of(bulk: Bytes, records: &[Record]) -> Instant {
 }
 
 pub(super) fn answer(
-    run: &Run,
+    run: &TruthRun,
     sequence: Option<&Sequence>,
     vantage: Vantage,
     verdict: Option<Verdict>,
-) -> Option<Answer> {
+) -> Option<RunVerdict> {
     let verdict = verdict?;
     let first = verdict.limited_by();
     let shares = if run.cause == Cause::SlowStart { &verdict.shares } else { &verdict.steady };
@@ -273,7 +276,7 @@ pub(super) fn answer(
     // The clock of samples has another zero, and a clock that was set cannot be compared.
     let has_own_clock = matches!(vantage, Sockets | Sender | Receiver | ServerClock);
     let time = sequence.map_or(steady, |sequence| sequence.time_right(&verdict, has_own_clock));
-    Some(Answer {
+    Some(RunVerdict {
         vantage,
         limit: first.limit,
         confidence: verdict.confidence,
@@ -286,7 +289,7 @@ pub(super) fn answer(
 /// The parts of a verdict that one cause holds, as lessons. A part that is mostly slow start is
 /// left out, unless slow start is the cause.
 fn parts(
-    run: &Run,
+    run: &TruthRun,
     sequence: Option<&Sequence>,
     verdict: &Verdict,
     has_own_clock: bool,
@@ -312,23 +315,23 @@ fn parts(
     verdict.part_traits.iter().filter_map(lesson).collect()
 }
 
-pub(super) fn records(path: &Path) -> anyhow::Result<Vec<Record>> {
+pub(super) fn records(path: &Path) -> anyhow::Result<Vec<CapturedRecord>> {
     let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
     let source = Unpack::new(file).with_context(|| format!("read {}", path.display()))?;
     let mut records = Vec::new();
-    read(source, |packet| records.push(Record::from(packet)))
+    read(source, |packet| records.push(CapturedRecord::from(packet)))
         .with_context(|| format!("read {}", path.display()))?;
     Ok(records)
 }
 
 /// The verdict on the direction that carried most, as `fullpipe analyze` gives it.
-pub(super) fn of_capture(records: &[Record], changes: &[Change]) -> Option<Verdict> {
+pub(super) fn of_capture(records: &[CapturedRecord], changes: &[CaptureChange]) -> Option<Verdict> {
     let mut analyzer = Analyzer::new(Config::default());
     let mut recapture = Recapture::new(changes);
     let mut out = Vec::new();
-    let mut see = |out: &mut Vec<Record>| {
+    let mut see = |out: &mut Vec<CapturedRecord>| {
         for record in out.drain(..) {
-            let Record { at, link_type, ref data, original_length } = record;
+            let CapturedRecord { at, link_type, ref data, original_length } = record;
             analyzer.push_packet(&Packet { at, link_type, data, original_length });
         }
     };
@@ -347,7 +350,7 @@ pub(super) fn of_capture(records: &[Record], changes: &[Change]) -> Option<Verdi
     Some(one.diagnosis(direction)?.verdict.clone())
 }
 
-pub(super) fn samples(run: &Run, host: &str) -> anyhow::Result<Vec<Sample>> {
+pub(super) fn samples(run: &TruthRun, host: &str) -> anyhow::Result<Vec<Sample>> {
     let path = run.folder.join(format!("{host}.samples.jsonl"));
     let text =
         std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;

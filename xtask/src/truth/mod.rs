@@ -19,7 +19,7 @@ use crate::build::{debug_program, truth_runs};
 use fullpipe_flow::limit::Source;
 use fullpipe_model::scenario::Cause;
 use judge::Purpose;
-use runs::Run;
+use runs::TruthRun;
 use score::Scores;
 use std::path::{Path, PathBuf};
 
@@ -157,7 +157,7 @@ impl Truth {
         for run in found.done {
             let answers = judge::answers(&run, Purpose::Lessons)?.into_iter();
             let teaches =
-                |answer: &judge::Answer| answer.vantage.teaches() && !answer.traits.is_empty();
+                |answer: &judge::RunVerdict| answer.vantage.teaches() && !answer.traits.is_empty();
             for answer in answers.filter(teaches) {
                 let source = answer.source();
                 let lesson = |is_part| {

@@ -1,6 +1,6 @@
 //! Compares verdicts with what the sending kernel itself counted, moment by moment (`--truth`).
 
-use super::Run;
+use super::TruthRun;
 use super::judge::{CLIENT, SERVER, Vantage, of_capture, records};
 use super::runs::right;
 use anyhow::Context;
@@ -27,7 +27,7 @@ struct Agreement {
 ///
 /// # Errors
 /// If a run's file cannot be read.
-pub fn print(runs: &[Run]) -> anyhow::Result<()> {
+pub fn print(runs: &[TruthRun]) -> anyhow::Result<()> {
     let mut sums: BTreeMap<Vantage, (u32, f64)> = BTreeMap::new();
     let mut contradictions = Vec::new();
     for run in runs {
@@ -59,7 +59,7 @@ pub fn print(runs: &[Run]) -> anyhow::Result<()> {
 }
 
 /// The lines of a run's `truth.jsonl`. There are none if the run has no such file.
-fn truth(run: &Run) -> anyhow::Result<Vec<TruthInterval>> {
+fn truth(run: &TruthRun) -> anyhow::Result<Vec<TruthInterval>> {
     let path = run.folder.join("truth.jsonl");
     if !path.exists() {
         return Ok(Vec::new());
@@ -69,7 +69,10 @@ fn truth(run: &Run) -> anyhow::Result<Vec<TruthInterval>> {
     text.lines().map(serde_json::from_str).collect::<Result<_, _>>().with_context(action)
 }
 
-fn agreements(run: &Run, truth: &[TruthInterval]) -> anyhow::Result<Vec<(Vantage, Agreement)>> {
+fn agreements(
+    run: &TruthRun,
+    truth: &[TruthInterval],
+) -> anyhow::Result<Vec<(Vantage, Agreement)>> {
     let mut agreements = Vec::new();
     if truth.is_empty() {
         return Ok(agreements);

@@ -8,12 +8,12 @@
 //! a full link, for an unknown limit, or where the remedy is in place already.
 
 use super::judge::{Vantage, of_capture, records, samples};
-use super::runs::{self, Other, PAYLOAD, Run, right};
+use super::runs::{self, Other, PAYLOAD, TruthRun, right};
 use super::{Truth, judge};
 use anyhow::Context;
 use fullpipe_flow::finding::{Finding, KnownPath, Remedy, findings};
 use fullpipe_flow::limit::{Cause, Limit, PathHint, Verdict, from_samples};
-use fullpipe_flow::recapture::Change;
+use fullpipe_flow::recapture::CaptureChange;
 use fullpipe_model::limit::End;
 use fullpipe_model::scenario;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ struct Effect {
 }
 
 /// Applies the remedies to `done` and prints what they did.
-pub fn print(options: &Truth, done: &[Run]) -> anyhow::Result<()> {
+pub fn print(options: &Truth, done: &[TruthRun]) -> anyhow::Result<()> {
     let mut given = Vec::new();
     for (index, run) in done.iter().enumerate() {
         given.extend(of_run(index, run)?);
@@ -76,7 +76,8 @@ pub fn print(options: &Truth, done: &[Run]) -> anyhow::Result<()> {
         }
     }
     let after = runs::others(options, others)?;
-    let after: BTreeMap<&str, &Run> = after.iter().map(|run| (run.name.as_str(), run)).collect();
+    let after: BTreeMap<&str, &TruthRun> =
+        after.iter().map(|run| (run.name.as_str(), run)).collect();
     let second = |one: &GivenRemedy| after.get(names.get(one.text.as_deref()?)?.as_str()).copied();
     let effects: Vec<Effect> =
         given.iter().filter_map(|one| effect(one, &done[one.run], second(one))).collect();
@@ -86,13 +87,13 @@ pub fn print(options: &Truth, done: &[Run]) -> anyhow::Result<()> {
 
 /// The remedies from three vantages: the server, the sockets, and a capture at the client that
 /// lacks its start. The last one is wrong most often.
-fn of_run(index: usize, run: &Run) -> anyhow::Result<Vec<GivenRemedy>> {
-    let capture = |file: &str, changes: &[Change]| {
+fn of_run(index: usize, run: &TruthRun) -> anyhow::Result<Vec<GivenRemedy>> {
+    let capture = |file: &str, changes: &[CaptureChange]| {
         let records = records(&run.folder.join(file))?;
         anyhow::Ok(of_capture(&records, changes))
     };
     let by_capture = capture("server.pcap", &[])?;
-    let cut = capture("client.pcap", &[Change::Start { packets: judge::CUT }])?;
+    let cut = capture("client.pcap", &[CaptureChange::Start { packets: judge::CUT }])?;
     // Without its start, nothing is left of a transfer in slow start.
     let cut = cut.filter(|_| run.cause != scenario::Cause::SlowStart);
     let [sender, receiver] = ["server", "client"].map(|host| samples(run, host));
@@ -215,11 +216,11 @@ fn inner<'a, 'k>(mut table: &'a mut Table, key: &[&'k str]) -> Option<(&'k str, 
 }
 
 /// The effect of one remedy; `None` if the second run failed.
-fn effect(one: &GivenRemedy, before: &Run, after: Option<&Run>) -> Option<Effect> {
+fn effect(one: &GivenRemedy, before: &TruthRun, after: Option<&TruthRun>) -> Option<Effect> {
     let starts = before.cause == scenario::Cause::SlowStart
         || one.limit == Limit::CongestionWindow(Cause::SlowStart);
     let column = if starts { "goodput_bps" } else { "steady_goodput_bps" };
-    let goodput = |run: &Run| run.row[column].as_f64().filter(|rate| *rate > 0.0);
+    let goodput = |run: &TruthRun| run.row[column].as_f64().filter(|rate| *rate > 0.0);
     let (mut ratio, mut has_held) = (None, false);
     if one.text.is_some() {
         let (after, before_it) = (goodput(after?)?, goodput(before)?);

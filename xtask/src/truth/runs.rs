@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// A complete run.
 #[derive(Debug)]
-pub struct Run {
+pub struct TruthRun {
     pub name: String,
     pub cause: Cause,
     /// In a sequence, the cause that limits for the smaller part of the time.
@@ -27,9 +27,9 @@ pub struct Run {
 
 /// The runs of a set, by outcome.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FoundRuns {
     /// Runs in which the intended cause binds.
-    pub done: Vec<Run>,
+    pub done: Vec<TruthRun>,
     /// Names of the runs in which, according to the row's plain numbers, something else binds.
     pub unbound: Vec<String>,
     /// Names of the runs that failed, with the reason.
@@ -66,7 +66,7 @@ pub const PAYLOAD: f64 = 0.965;
 const EMPTY: f64 = 0.6;
 
 /// Runs what is missing, and returns the whole set.
-pub fn all(options: &Truth) -> anyhow::Result<Found> {
+pub fn all(options: &Truth) -> anyhow::Result<FoundRuns> {
     let set = options.runs.join(format!("seed-{}", options.seed));
     let mut wanted: Vec<Wanted> = Vec::new();
     for index in 0..options.count {
@@ -84,7 +84,7 @@ pub fn all(options: &Truth) -> anyhow::Result<Found> {
     if !options.no_run {
         failed = run_missing(options, &set, &wanted)?;
     }
-    let mut found = Found { failed, ..Found::default() };
+    let mut found = FoundRuns { failed, ..FoundRuns::default() };
     let mut relaxed = None;
     for one in wanted {
         let place = place(&set, &one);
@@ -114,7 +114,7 @@ pub struct Other {
 }
 
 /// Runs what is missing of `others`, without captures, and returns the runs that did not fail.
-pub fn others(options: &Truth, others: Vec<Other>) -> anyhow::Result<Vec<Run>> {
+pub fn others(options: &Truth, others: Vec<Other>) -> anyhow::Result<Vec<TruthRun>> {
     let set = options.runs.join(format!("seed-{}", options.seed));
     let wanted = others.into_iter().map(|Other { name, cause, text }| Wanted {
         name,
@@ -139,14 +139,14 @@ pub fn others(options: &Truth, others: Vec<Other>) -> anyhow::Result<Vec<Run>> {
 }
 
 /// The text of a run's scenario.
-pub fn scenario_of(run: &Run) -> anyhow::Result<String> {
+pub fn scenario_of(run: &TruthRun) -> anyhow::Result<String> {
     let place = run.folder.ancestors().nth(2).context("find the folder of a run")?;
     let file = place.join("scenario.toml");
     std::fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))
 }
 
 /// How much faster the transfer is without its cause, as a fraction.
-fn gain(run: &Run, relaxed: &Run) -> f64 {
+fn gain(run: &TruthRun, relaxed: &TruthRun) -> f64 {
     // In slow start there is no steady time.
     let column = if run.cause == Cause::SlowStart { "goodput_bps" } else { "steady_goodput_bps" };
     let [before, after] = [run, relaxed].map(|run| run.row[column].as_f64().unwrap_or_default());
@@ -249,7 +249,7 @@ fn set_aside(place: &Path) -> PathBuf {
 }
 
 /// Reads a run from its folder.
-pub fn read(one: Wanted, place: &Path) -> anyhow::Result<Run> {
+pub fn read(one: Wanted, place: &Path) -> anyhow::Result<TruthRun> {
     let results = place.join("results");
     let entries =
         std::fs::read_dir(&results).with_context(|| format!("read {}", results.display()))?;
@@ -263,11 +263,11 @@ pub fn read(one: Wanted, place: &Path) -> anyhow::Result<Run> {
     let scenario = scenario.with_context(|| format!("{} has no scenario", one.name))?;
     let (causes, right) = (vec![one.cause], vec![right(one.cause)]);
     let Wanted { name, cause, also, .. } = one;
-    Ok(Run { name, cause, also, causes, right, scenario, folder, row })
+    Ok(TruthRun { name, cause, also, causes, right, scenario, folder, row })
 }
 
 /// Whether the row's plain numbers are compatible with the intended cause as the limit.
-fn binds(run: &Run) -> bool {
+fn binds(run: &TruthRun) -> bool {
     let number = |key: &str| run.row[key].as_f64();
     let (Some(goodput), Some(rate)) = (number("steady_goodput_bps"), number("rate_nominal_bps"))
     else {

@@ -1,7 +1,7 @@
 //! Scores answers against the truth: counts, shares of time, calibration.
 
-use super::Run;
-use super::judge::{Answer, Vantage};
+use super::TruthRun;
+use super::judge::{RunVerdict, Vantage};
 use fullpipe_model::scenario::Cause;
 use std::collections::BTreeMap;
 
@@ -33,11 +33,11 @@ pub struct Scores {
 #[derive(Debug)]
 pub struct Miss {
     pub run: String,
-    pub answer: Answer,
+    pub answer: RunVerdict,
 }
 
 impl Scores {
-    pub fn add(&mut self, run: &Run, answer: Answer) {
+    pub fn add(&mut self, run: &TruthRun, answer: RunVerdict) {
         let is_right = run.right.contains(&answer.limit);
         self.of.entry(answer.vantage).or_default().add(run.cause, is_right, &answer);
         if !is_right {
@@ -47,7 +47,7 @@ impl Scores {
 }
 
 impl Score {
-    fn add(&mut self, cause: Cause, is_right: bool, answer: &Answer) {
+    fn add(&mut self, cause: Cause, is_right: bool, answer: &RunVerdict) {
         self.asked += 1;
         self.right += u32::from(is_right);
         self.time += answer.time;
@@ -97,8 +97,8 @@ mod tests {
     use super::*;
     use fullpipe_flow::limit::Limit;
 
-    fn answer(limit: Limit, confidence: f64) -> Answer {
-        Answer {
+    fn answer(limit: Limit, confidence: f64) -> RunVerdict {
+        RunVerdict {
             vantage: Vantage::Server,
             limit,
             confidence,

@@ -1,15 +1,15 @@
 //! Prints scores as Markdown and answers as JSON lines.
 
-use super::Run;
-use super::judge::Answer;
-use super::runs::Found;
+use super::TruthRun;
+use super::judge::RunVerdict;
+use super::runs::FoundRuns;
 use super::score::{Score, Scores};
 use fullpipe_model::scenario::Cause;
 use std::collections::BTreeSet;
 
 /// Prints all tables.
-pub fn print(seed: u64, found: &Found, scores: &Scores) {
-    let Found { done, unbound, failed } = found;
+pub fn print(seed: u64, found: &FoundRuns, scores: &Scores) {
+    let FoundRuns { done, unbound, failed } = found;
     println!(
         "Seed {seed}: {} runs scored, {} left out, {} failed.\n",
         done.len(),
@@ -41,7 +41,7 @@ pub fn print(seed: u64, found: &Found, scores: &Scores) {
     }
     println!("\nMisses:\n");
     for miss in &scores.misses {
-        let Answer { vantage, limit, confidence, time, .. } = &miss.answer;
+        let RunVerdict { vantage, limit, confidence, time, .. } = &miss.answer;
         println!(
             "* {}: {} says {limit} ({confidence:.2}); right limit for {time:.2} of steady time",
             miss.run,
@@ -70,7 +70,7 @@ fn confusion(score: &Score) {
 }
 
 /// One answer as JSON, for other programs.
-pub fn line(run: &Run, answer: &Answer) -> serde_json::Value {
+pub fn line(run: &TruthRun, answer: &RunVerdict) -> serde_json::Value {
     serde_json::json!({
         "name": run.name,
         "truth": run.cause.name(),

@@ -2,7 +2,7 @@
 //! it may have is lifted alone, and the transfer runs again.
 
 use super::Truth;
-use super::runs::{Found, PAYLOAD, Run, Wanted, is_of, place, read, right, run_missing};
+use super::runs::{FoundRuns, PAYLOAD, TruthRun, Wanted, is_of, place, read, right, run_missing};
 use fullpipe_model::scenario::{Cause, World, world};
 use std::path::Path;
 
@@ -14,8 +14,9 @@ const OF_THE_BEST: f64 = 0.5;
 /// more than it can is no link: the transfer passed from a policer's bucket.
 const BUSY: std::ops::RangeInclusive<f64> = 0.8..=1.05;
 
-/// Runs what is missing of the set, and returns it. What has no answer is in [`Found::unbound`].
-pub fn all(options: &Truth) -> anyhow::Result<Found> {
+/// Runs what is missing of the set, and returns it. What has no answer is in
+/// [`FoundRuns::unbound`].
+pub fn all(options: &Truth) -> anyhow::Result<FoundRuns> {
     let set = options.runs.join(format!("worlds-{}", options.seed));
     let worlds: Vec<World> = (0..options.count).map(|index| world(options.seed, index)).collect();
     let mut failed = Vec::new();
@@ -23,9 +24,10 @@ pub fn all(options: &Truth) -> anyhow::Result<Found> {
         let wanted: Vec<Wanted> = worlds.iter().flat_map(wanted).collect();
         failed = run_missing(options, &set, &wanted)?;
     }
-    let mut found = Found { failed, ..Found::default() };
+    let mut found = FoundRuns { failed, ..FoundRuns::default() };
     for world in &worlds {
-        let runs: Option<Vec<Run>> = wanted(world).map(|one| there(options, &set, one)).collect();
+        let runs: Option<Vec<TruthRun>> =
+            wanted(world).map(|one| there(options, &set, one)).collect();
         let Some((mut run, lifted)) = runs.and_then(split) else { continue };
         let gains: Vec<(Cause, f64)> =
             lifted.iter().map(|other| (other.cause, gain(&run, other))).collect();
@@ -61,12 +63,12 @@ fn wanted(world: &World) -> impl Iterator<Item = Wanted> + '_ {
 }
 
 /// The run, if there is one.
-fn there(options: &Truth, set: &Path, one: Wanted) -> Option<Run> {
+fn there(options: &Truth, set: &Path, one: Wanted) -> Option<TruthRun> {
     let place = place(set, &one);
     is_of(&place, &one, options).then(|| read(one, &place).ok())?
 }
 
-fn split(mut runs: Vec<Run>) -> Option<(Run, Vec<Run>)> {
+fn split(mut runs: Vec<TruthRun>) -> Option<(TruthRun, Vec<TruthRun>)> {
     if runs.is_empty() {
         return None;
     }
@@ -77,29 +79,29 @@ fn split(mut runs: Vec<Run>) -> Option<(Run, Vec<Run>)> {
 /// The fraction by which the transfer is faster, for who waits for it and on the wire, whichever is
 /// less: an application that reads slowly limits nothing while its buffer takes all that comes, and
 /// of a small file the round trips before its first byte are the larger part.
-fn gain(run: &Run, lifted: &Run) -> f64 {
-    let more = |rate: fn(&Run) -> f64| {
+fn gain(run: &TruthRun, lifted: &TruthRun) -> f64 {
+    let more = |rate: fn(&TruthRun) -> f64| {
         let gain = rate(lifted) / rate(run) - 1.0;
         if gain.is_finite() { gain } else { 0.0 }
     };
     more(waited_for).min(more(on_the_wire))
 }
 
-fn number(run: &Run, key: &str) -> f64 {
+fn number(run: &TruthRun, key: &str) -> f64 {
     run.row[key].as_f64().unwrap_or_default()
 }
 
 /// Bits a second of payload, over the time from the first packet on.
-fn waited_for(run: &Run) -> f64 {
+fn waited_for(run: &TruthRun) -> f64 {
     number(run, "body_bytes") * 8e6 / number(run, "total_us")
 }
 
 /// Bits a second of whole frames, over the connection's time.
-fn on_the_wire(run: &Run) -> f64 {
+fn on_the_wire(run: &TruthRun) -> f64 {
     number(run, "frames_bps")
 }
 
-fn is_busy(run: &Run) -> bool {
+fn is_busy(run: &TruthRun) -> bool {
     BUSY.contains(&(waited_for(run) / (PAYLOAD * number(run, "rate_nominal_bps"))))
 }
 

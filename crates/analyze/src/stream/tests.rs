@@ -1,4 +1,4 @@
-use super::Stream;
+use super::PacketStream;
 use crate::Capture;
 use crate::error::Error;
 use crate::origin::{Origin, opener};
@@ -135,7 +135,7 @@ proptest! {
         times in prop::collection::vec((0_u32..2, 0_u64..900_000_000), 1..60),
     ) {
         let file = of_two_interfaces(&times);
-        let mut stream = Stream::new(
+        let mut stream = PacketStream::new(
             vec![Origin::Reader("two".into(), Box::new(std::io::Cursor::new(file)))],
             opener(),
             true,
@@ -162,7 +162,7 @@ fn a_file_whose_clock_goes_back_is_sorted_from_there_on() {
     let file = capture(&[10, 30, 20, 50, 40, 60], 1);
     let read = |sorts| {
         let origin = Origin::Reader("one".into(), Box::new(std::io::Cursor::new(file.clone())));
-        let mut stream = Stream::new(vec![origin], opener(), sorts);
+        let mut stream = PacketStream::new(vec![origin], opener(), sorts);
         let mut found = Vec::new();
         while stream.read(|packet| found.push(packet.at.as_nanos())) {}
         let counts = stream.finish().0;
@@ -177,7 +177,7 @@ fn what_waits_before_an_error_is_not_lost() {
     let mut file = of_two_interfaces(&[(0, 50), (1, 20), (0, 70)]);
     file.extend([6, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
     let origin = Origin::Reader("broken".into(), Box::new(std::io::Cursor::new(file)));
-    let mut stream = Stream::new(vec![origin], opener(), true);
+    let mut stream = PacketStream::new(vec![origin], opener(), true);
     let mut found = Vec::new();
     while stream.read(|packet| found.push(packet.at.as_nanos())) {}
     assert_eq!((found, stream.finish().1.len()), (vec![20, 50, 70], 1));

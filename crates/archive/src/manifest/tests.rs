@@ -2,8 +2,8 @@ use super::*;
 use proptest::prelude::*;
 use std::fs;
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> RowSettings {
+    RowSettings {
         fullpipe: "0.1.0".into(),
         schema: 2,
         rows: "connections".into(),
@@ -18,7 +18,7 @@ fn capture(file: &str, rows: u64, problem: Option<&str>) -> Capture {
 
 fn commit(captures: Vec<Capture>, part: Option<&str>) -> Commit {
     let rows = captures.iter().map(|capture| capture.rows).sum();
-    let part = part.map(|path| Part { path: path.into(), rows, bytes: 7 });
+    let part = part.map(|path| RowsPart { path: path.into(), rows, bytes: 7 });
     Commit { captures, parts: part.into_iter().collect() }
 }
 
@@ -59,7 +59,7 @@ fn rows_of_two_kinds_do_not_mix_and_nothing_is_begun_twice() {
     drop(written(place.path()));
     let twice = Manifest::begin(place.path(), &settings()).unwrap_err();
     assert!(matches!(twice, ManifestError::Exists), "{twice}");
-    let packets = Settings { rows: "packets".into(), ..settings() };
+    let packets = RowSettings { rows: "packets".into(), ..settings() };
     let other = Manifest::resume(place.path(), &packets).unwrap_err().to_string();
     assert!(other.contains("of connections with --labels sack"), "{other}");
 }

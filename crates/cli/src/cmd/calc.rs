@@ -36,7 +36,7 @@ Examples:
   fullpipe calc --rate 125MB/s --rtt 146ms --json")]
 pub struct Calc {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<CalcAction>,
     /// Rate of the bottleneck: 1gbit, 100mbit, 125MB/s.
     #[arg(long, value_name = "RATE", value_parser = rate, required_unless_present = "this_host")]
     rate: Option<Rate>,
@@ -74,7 +74,7 @@ pub struct Calc {
 
 /// What else to calculate.
 #[derive(Subcommand)]
-enum Action {
+enum CalcAction {
     Convert(convert::Convert),
 }
 
@@ -122,7 +122,7 @@ struct HostAnswer {
 
 impl Calc {
     pub fn run(self) -> Result<u8, Failure> {
-        if let Some(Action::Convert(convert)) = self.action {
+        if let Some(CalcAction::Convert(convert)) = self.action {
             return convert.run();
         }
         let host = match self.this_host {

@@ -55,7 +55,7 @@ impl Lab {
 
 /// Runs `work` inside namespaces that end with it, and returns its exit code.
 pub fn in_sandbox(work: impl FnOnce(&Inside) -> Result<u8, Failure>) -> Result<u8, Failure> {
-    let exit = sandbox::run(&sandbox::Options::default(), |inside| {
+    let exit = sandbox::run(&sandbox::SandboxOptions::default(), |inside| {
         for action in inside.cleaned().iter().flat_map(|cleaned| &cleaned.actions) {
             remark(&format!("fullpipe: an earlier run was killed: {action}"));
         }

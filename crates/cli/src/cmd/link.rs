@@ -18,7 +18,7 @@ use clap::{Args, Subcommand};
 use fullpipe_flow::Config;
 use fullpipe_flow::trace::TraceBounds;
 use fullpipe_kernel::clock;
-use fullpipe_link::{CaptureOptions, EDGES, LogOptions, Options as LinkOptions, Words};
+use fullpipe_link::{CaptureOptions, EDGES, LinkOptions, LogOptions, Words};
 use fullpipe_model::scenario::LinkEngine;
 use fullpipe_model::units::{Bytes, Duration};
 use std::ffi::OsString;
@@ -66,7 +66,7 @@ enum Action {
     Detach(attach::Detach),
     Set(steer::Set),
     Status(steer::ShowStatus),
-    List(steer::List),
+    List(steer::ListLinks),
     Log(log::Log),
     Clean(steer::CleanLinks),
 }

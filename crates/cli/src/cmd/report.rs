@@ -14,7 +14,7 @@ use fullpipe_flow::schema::Version;
 use fullpipe_flow::trace::TraceBounds;
 use fullpipe_kernel::folder::write_into;
 use fullpipe_report::graph::Theme;
-use fullpipe_report::page::{self, Kind as Content, Page, Shown};
+use fullpipe_report::page::{self, InputKind as Content, Page, ShownConnection};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -154,7 +154,7 @@ pub fn empty(title: String, kind: Content) -> Page {
 }
 
 /// Sorts connections of several inputs as the table of `analyze` does.
-fn worst_first(connections: &mut [Shown]) {
+fn worst_first(connections: &mut [ShownConnection]) {
     connections.sort_by_cached_key(|shown| shown.connection.rank());
 }
 

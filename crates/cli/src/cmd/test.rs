@@ -11,7 +11,7 @@ use fullpipe_flow::path_test::{Measured, Rfc6349};
 use fullpipe_flow::schema::Version;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
-use fullpipe_peer::path_test::{Amount, Direction, PathMtu, Sampler, Spec, TestError, Tester};
+use fullpipe_peer::path_test::{Amount, PathMtu, Sampler, Spec, TestDirection, TestError, Tester};
 use fullpipe_peer::{Client, Keys, PeerError, PublicKey};
 use fullpipe_report::path_test::{TestedHosts, TestedRun, render};
 use intervals::{Interval, Intervals};
@@ -159,8 +159,8 @@ impl Test {
 
     /// The runs that were asked for.
     fn specs(&self) -> Vec<Spec> {
-        use Direction::{Both, Forward, Reverse};
-        let directions: &[Direction] = match (self.forward, self.reverse, self.bidir) {
+        use TestDirection::{Both, Forward, Reverse};
+        let directions: &[TestDirection] = match (self.forward, self.reverse, self.bidir) {
             (true, ..) => &[Forward],
             (_, true, _) => &[Reverse],
             (.., true) => &[Both],

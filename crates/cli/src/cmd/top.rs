@@ -19,7 +19,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{charset, print};
 use clap::Args;
 use draw::{FRAME_LINES, draw, text};
-use filter::Filter;
+use filter::RowFilter;
 use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_kernel::clock;
 use fullpipe_kernel::sandbox::Interrupt;
@@ -118,8 +118,8 @@ impl Top {
         }
     }
 
-    fn filter(&self) -> Filter {
-        let mut filter = Filter::default();
+    fn filter(&self) -> RowFilter {
+        let mut filter = RowFilter::default();
         self.port.into_iter().for_each(|port| filter.port(port));
         self.peer.into_iter().for_each(|peer| filter.peer(peer));
         self.pid.into_iter().for_each(|pid| filter.pid(pid));
@@ -169,7 +169,7 @@ impl Top {
         let has_colour = console::colors_enabled();
         let mut terminal = TakenTerminal::take()?;
         let keys = Keys::read();
-        let mut shown = Shown::new(watch, view);
+        let mut shown = ScreenContents::new(watch, view);
         loop {
             if interrupt.is_set() {
                 return Ok(Failure::code(Kind::Interrupted));
@@ -210,16 +210,16 @@ impl Top {
 }
 
 /// What the screen shows, and when it looks again.
-struct Shown {
+struct ScreenContents {
     watch: Watch,
     snapshot: Snapshot,
     view: View,
     next: Instant,
 }
 
-impl Shown {
-    fn new(watch: Watch, view: View) -> Shown {
-        Shown { watch, snapshot: Snapshot::default(), view, next: clock::now() }
+impl ScreenContents {
+    fn new(watch: Watch, view: View) -> ScreenContents {
+        ScreenContents { watch, snapshot: Snapshot::default(), view, next: clock::now() }
     }
 
     /// Looks if it is time, and then asks to be drawn; what is held stays as it is.

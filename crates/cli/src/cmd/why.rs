@@ -13,7 +13,7 @@ use fullpipe_flow::limit::Limit;
 use fullpipe_flow::live::LiveConnection;
 use fullpipe_flow::schema::Version;
 use fullpipe_host::watch::{Namespaces, Watch};
-use fullpipe_host::{Found, Options, Selection};
+use fullpipe_host::{Found, Selection, WhyOptions};
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, clock};
 use fullpipe_model::units::{Duration, Instant, column};
@@ -203,7 +203,7 @@ impl Why {
                 || self.port.is_some()
                 || self.peer.is_some(),
         };
-        let options = Options { span: self.span, most: self.most.into() };
+        let options = WhyOptions { span: self.span, most: self.most.into() };
         let bar = bar(self.span);
         let mut tick = |passed: Duration| bar.set_position(passed.as_micros());
         let found = fullpipe_host::why(watch, &selection, options, interrupt, &mut tick);

@@ -12,7 +12,7 @@ mod status;
 
 use crate::failure::{Failure, Kind};
 use clap::{Args, Subcommand};
-use fullpipe_agent::{AgentError, Options};
+use fullpipe_agent::{AgentError, AgentOptions};
 use fullpipe_kernel::sysctl::{self, Name};
 use fullpipe_model::units::{Bytes, Duration, Window};
 use fullpipe_model::window_control::Settings;
@@ -175,7 +175,7 @@ impl Watch {
 
 impl Target {
     /// Nothing is changed by default.
-    fn options(&self) -> Result<Options, Failure> {
+    fn options(&self) -> Result<AgentOptions, Failure> {
         let rmem_max = setting("net.core.rmem_max")?;
         // The kernel doubles what a socket asks for (socket(7), SO_RCVBUF).
         let most_buffer = Bytes::new(rmem_max.get().saturating_mul(2));
@@ -185,12 +185,12 @@ impl Target {
         let most = law.most.min(Window::new(largest));
         let settings = Settings { threshold: self.threshold, most, ..law };
         let loopback = self.loopback;
-        Ok(Options { settings, control: false, loopback, unfreeze: false, most_buffer })
+        Ok(AgentOptions { settings, control: false, loopback, unfreeze: false, most_buffer })
     }
 
     fn follow(
         self,
-        options: Options,
+        options: AgentOptions,
         budget: Option<Bytes>,
         interval: Option<Duration>,
     ) -> Result<u8, Failure> {

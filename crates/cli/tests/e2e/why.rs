@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_lab::{SERVER_ADDRESS, join_hosts};
-use fullpipe_link::{Emulator, Junction, Options};
+use fullpipe_link::{Emulator, Junction, LinkOptions};
 use fullpipe_model::scenario::{File, LinkEngine};
 use fullpipe_model::units::Duration;
 use serde_json::Value;
@@ -59,7 +59,7 @@ impl World {
         let (hosts, junction) =
             join_hosts(&scenario.hosts, LinkEngine::Own, &scenario.path).unwrap();
         let Junction::Ports(ports) = junction else { panic!("our own link has ports") };
-        let link = Emulator::start(ports, &scenario.path, &Options::default()).unwrap();
+        let link = Emulator::start(ports, &scenario.path, &LinkOptions::default()).unwrap();
         World { server: hosts.server.ns, client: hosts.client.ns, link: Some(link) }
     }
 

@@ -47,7 +47,7 @@ pub struct Opener {
     whole: Vec<u8>,
 }
 
-enum Found<'a> {
+enum FoundFormat<'a> {
     Ip(&'a [u8]),
     Fragment(Fragment<'a>),
     Other,
@@ -62,10 +62,11 @@ impl Opener {
     /// The IP packet in the bytes of a captured packet. If that is the last missing fragment, it is
     /// the packet put together.
     pub fn open<'a>(&'a mut self, link: LinkType, data: &'a [u8]) -> Opened<'a> {
-        match inside_link(link, data).map_or(Found::Other, |inside| walk(inside, self.layer)) {
-            Found::Ip(ip) => Opened::Ip(ip),
-            Found::Other => Opened::Other,
-            Found::Fragment(fragment) => match self.fragments.add(&fragment) {
+        match inside_link(link, data).map_or(FoundFormat::Other, |inside| walk(inside, self.layer))
+        {
+            FoundFormat::Ip(ip) => Opened::Ip(ip),
+            FoundFormat::Other => Opened::Other,
+            FoundFormat::Fragment(fragment) => match self.fragments.add(&fragment) {
                 Some(whole) => self.open_whole(whole),
                 None => Opened::Fragment,
             },
@@ -75,9 +76,9 @@ impl Opener {
     fn open_whole(&mut self, mut whole: Vec<u8>) -> Opened<'_> {
         for _ in 0..MAX_TUNNELS {
             let start = match walk(Inside::Ip(&whole), self.layer) {
-                Found::Ip(ip) => ip.as_ptr() as usize - whole.as_ptr() as usize,
-                Found::Other => return Opened::Other,
-                Found::Fragment(fragment) => match self.fragments.add(&fragment) {
+                FoundFormat::Ip(ip) => ip.as_ptr() as usize - whole.as_ptr() as usize,
+                FoundFormat::Other => return Opened::Other,
+                FoundFormat::Fragment(fragment) => match self.fragments.add(&fragment) {
                     Some(inner) => {
                         whole = inner;
                         continue;
@@ -93,21 +94,21 @@ impl Opener {
 }
 
 /// Goes from one IP packet to the next inside it, as deep as `layer` requires.
-fn walk(mut inside: Inside<'_>, layer: Layer) -> Found<'_> {
+fn walk(mut inside: Inside<'_>, layer: Layer) -> FoundFormat<'_> {
     for _ in 0..MAX_TUNNELS {
-        let Some(ip) = ip_in(inside) else { return Found::Other };
+        let Some(ip) = ip_in(inside) else { return FoundFormat::Other };
         // What cannot be read here cannot be entered; the code that reads segments decides whether
         // it is TCP.
-        let Some(headers) = Ip::parse(ip) else { return Found::Ip(ip) };
+        let Some(headers) = Ip::parse(ip) else { return FoundFormat::Ip(ip) };
         if let Some(fragment) = headers.fragment {
-            return Found::Fragment(fragment);
+            return FoundFormat::Fragment(fragment);
         }
         match headers.inside().filter(|_| layer == Layer::Inner) {
             Some(next) => inside = next,
-            None => return Found::Ip(ip),
+            None => return FoundFormat::Ip(ip),
         }
     }
-    Found::Other
+    FoundFormat::Other
 }
 
 #[cfg(test)]

@@ -42,11 +42,11 @@ pub enum Packing {
 /// assert_eq!((plain.packing(), text.as_str()), (Packing::Plain, "as it is"));
 /// # std::io::Result::Ok(())
 /// ```
-pub struct Unpack<R: Read>(Source<R>);
+pub struct Unpack<R: Read>(PackedSource<R>);
 
 type Begun<R> = Chain<Cursor<Vec<u8>>, R>;
 
-enum Source<R: Read> {
+enum PackedSource<R: Read> {
     Plain(Begun<R>),
     Gzip(MultiGzDecoder<BufReader<Begun<R>>>),
     Zstd(Box<Frames<BufReader<Begun<R>>>>),
@@ -85,20 +85,20 @@ impl<R: Read> Unpack<R> {
         };
         let begun = Cursor::new(magic).chain(source);
         Ok(Unpack(match packing {
-            Packing::Plain => Source::Plain(begun),
+            Packing::Plain => PackedSource::Plain(begun),
             Packing::Gzip => {
-                Source::Gzip(MultiGzDecoder::new(BufReader::with_capacity(CHUNK, begun)))
+                PackedSource::Gzip(MultiGzDecoder::new(BufReader::with_capacity(CHUNK, begun)))
             }
             Packing::Zstd => {
-                Source::Zstd(Box::new(Frames::new(BufReader::with_capacity(CHUNK, begun))))
+                PackedSource::Zstd(Box::new(Frames::new(BufReader::with_capacity(CHUNK, begun))))
             }
             Packing::Xz => {
                 let most = (MAX_WINDOW >> 10) as u32 + XZ_BESIDE;
                 let source = BufReader::with_capacity(CHUNK, begun);
-                Source::Xz(Box::new(XzReader::new_mem_limit(source, true, most)))
+                PackedSource::Xz(Box::new(XzReader::new_mem_limit(source, true, most)))
             }
             Packing::Lz4 => {
-                Source::Lz4(Box::new(Lz4Frames::new(BufReader::with_capacity(CHUNK, begun))))
+                PackedSource::Lz4(Box::new(Lz4Frames::new(BufReader::with_capacity(CHUNK, begun))))
             }
         }))
     }
@@ -106,11 +106,11 @@ impl<R: Read> Unpack<R> {
     /// How the file was packed.
     pub fn packing(&self) -> Packing {
         match self.0 {
-            Source::Plain(_) => Packing::Plain,
-            Source::Gzip(_) => Packing::Gzip,
-            Source::Zstd(_) => Packing::Zstd,
-            Source::Xz(_) => Packing::Xz,
-            Source::Lz4(_) => Packing::Lz4,
+            PackedSource::Plain(_) => Packing::Plain,
+            PackedSource::Gzip(_) => Packing::Gzip,
+            PackedSource::Zstd(_) => Packing::Zstd,
+            PackedSource::Xz(_) => Packing::Xz,
+            PackedSource::Lz4(_) => Packing::Lz4,
         }
     }
 }
@@ -118,11 +118,13 @@ impl<R: Read> Unpack<R> {
 impl<R: Read> Read for Unpack<R> {
     fn read(&mut self, into: &mut [u8]) -> Result<usize> {
         match &mut self.0 {
-            Source::Plain(source) => source.read(into),
-            Source::Gzip(source) => source.read(into),
-            Source::Zstd(source) => source.read(into),
-            Source::Xz(source) => source.read(into).map_err(|error| unreadable("xz", error)),
-            Source::Lz4(source) => source.read(into).map_err(|error| unreadable("lz4", error)),
+            PackedSource::Plain(source) => source.read(into),
+            PackedSource::Gzip(source) => source.read(into),
+            PackedSource::Zstd(source) => source.read(into),
+            PackedSource::Xz(source) => source.read(into).map_err(|error| unreadable("xz", error)),
+            PackedSource::Lz4(source) => {
+                source.read(into).map_err(|error| unreadable("lz4", error))
+            }
         }
     }
 }

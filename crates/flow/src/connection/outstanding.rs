@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 const MAX_OUTSTANDING: usize = 1 << 14;
 
 #[derive(Debug, Clone, Copy)]
-struct Sent {
+struct SentData {
     seq: SequenceNumber,
     end: SequenceNumber,
     at: Instant,
@@ -38,7 +38,7 @@ pub(super) struct Sending {
 /// Segments in flight by sequence number, disjoint.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outstanding {
-    segments: VecDeque<Sent>,
+    segments: VecDeque<SentData>,
 }
 
 impl Outstanding {
@@ -53,7 +53,14 @@ impl Outstanding {
         }
         if advances {
             if self.segments.len() < MAX_OUTSTANDING {
-                self.segments.push_back(Sent { seq, end, at, ambiguous: false, is_beyond, size });
+                self.segments.push_back(SentData {
+                    seq,
+                    end,
+                    at,
+                    ambiguous: false,
+                    is_beyond,
+                    size,
+                });
             }
             return;
         }
@@ -67,7 +74,7 @@ impl Outstanding {
             known = true;
         }
         if !known && self.segments.len() < MAX_OUTSTANDING {
-            let sent = Sent { seq, end, at, ambiguous: true, is_beyond, size };
+            let sent = SentData { seq, end, at, ambiguous: true, is_beyond, size };
             self.segments.insert(first, sent);
         }
     }
@@ -133,7 +140,7 @@ impl Outstanding {
     }
 }
 
-impl Sent {
+impl SentData {
     fn length(&self) -> u32 {
         self.end.distance(self.seq)
     }

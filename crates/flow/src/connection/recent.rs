@@ -79,7 +79,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::{Options, SequenceNumber};
+    use crate::segment::{SequenceNumber, TcpOptions};
     use fullpipe_model::units::Bytes;
 
     fn bare(ip_id: u16) -> Segment {
@@ -94,7 +94,7 @@ mod tests {
             flags: Flags::ACK,
             window: 0,
             payload: Bytes::new(1000),
-            options: Options::default(),
+            options: TcpOptions::default(),
             is_broken: false,
             is_header_cut: false,
         }
@@ -120,7 +120,7 @@ mod tests {
     fn data_without_an_identification_is_a_copy_within_a_tick_of_a_long_path() {
         let data = |stamp| {
             let timestamps = Some((stamp, 7));
-            let options = Options { timestamps, ..Options::default() };
+            let options = TcpOptions { timestamps, ..TcpOptions::default() };
             Segment { ip_id: None, options, ..bare(1) }
         };
         let repeats = |rtt, first: Segment, second: Segment| {

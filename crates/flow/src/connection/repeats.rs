@@ -83,7 +83,7 @@ struct Remembered {
 
 /// The part of an ACK that matters to retransmissions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Answer {
+pub(super) struct AckFacts {
     pub at: Instant,
     /// The highest number acknowledged before this ACK, and the number that it acknowledges.
     pub una: SequenceNumber,
@@ -101,7 +101,7 @@ pub(super) struct Answer {
 /// Corrections to the counts: retransmissions that were not necessary, and earlier transmissions
 /// that were overtaken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct Corrections {
     pub spurious: u64,
     pub overtaken: u64,
 }
@@ -132,10 +132,10 @@ impl Repeats {
     /// Notes an ACK. `has` says whether SACK blocks, those of this ACK included, reported a range.
     pub fn answered(
         &mut self,
-        answer: &Answer,
+        answer: &AckFacts,
         has: impl Fn(SequenceNumber, SequenceNumber) -> bool,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
+    ) -> Corrections {
+        let mut outcome = Corrections::default();
         let Some(remembered) = self.0.as_deref_mut() else { return outcome };
         let held = answer
             .rtt
@@ -177,9 +177,9 @@ impl Repeats {
         &mut self,
         from: SequenceNumber,
         to: SequenceNumber,
-        answer: &Answer,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
+        answer: &AckFacts,
+    ) -> Corrections {
+        let mut outcome = Corrections::default();
         let Some(Remembered { in_order: repeats, held_back, awaited, .. }) = self.0.as_deref_mut()
         else {
             return outcome;
@@ -220,11 +220,11 @@ impl Repeats {
     /// have been answered if the last ACK came less than `rtt` after it. The same holds if its
     /// timestamp is newer than the last echo, provided that the left edge moved less than `rtt`
     /// before the last ACK.
-    pub fn ended(&self, rtt: Option<Duration>) -> Outcome {
+    pub fn ended(&self, rtt: Option<Duration>) -> Corrections {
         let (Some(Remembered { in_order, answered, moved, .. }), Some(rtt)) =
             (self.0.as_deref(), rtt)
         else {
-            return Outcome::default();
+            return Corrections::default();
         };
         let echo = moved.filter(|(at, _)| answered.since(*at) < rtt).map(|(_, echo)| echo);
         let is_unanswered = |repeat: &&Repeat| {
@@ -232,7 +232,7 @@ impl Repeats {
                 echo.zip(repeat.stamp).is_some_and(|(echo, stamp)| is_older(echo, stamp));
             repeat.state == RepeatState::Needless && (is_newer || answered.since(repeat.at) < rtt)
         };
-        Outcome { spurious: in_order.iter().filter(is_unanswered).count() as u64, overtaken: 0 }
+        Corrections { spurious: in_order.iter().filter(is_unanswered).count() as u64, overtaken: 0 }
     }
 }
 
@@ -240,7 +240,7 @@ impl Repeats {
 struct Duplicate<'a> {
     from: SequenceNumber,
     to: SequenceNumber,
-    answer: &'a Answer,
+    answer: &'a AckFacts,
 }
 
 impl Duplicate<'_> {
@@ -314,7 +314,7 @@ impl Repeat {
 
     /// Whether the echo of an ACK that fills the hole at the left edge is older than this
     /// retransmission. `None` where the ACK does not fill that hole, or a timestamp is missing.
-    fn is_echoed(&self, answer: &Answer) -> Option<bool> {
+    fn is_echoed(&self, answer: &AckFacts) -> Option<bool> {
         let moves_edge = !answer.una.is_before(self.from) && answer.una.is_before(answer.ack);
         let stamps = answer.echo.zip(self.stamp).filter(|_| moves_edge);
         stamps.map(|(echo, stamp)| is_older(echo, stamp))
@@ -323,19 +323,19 @@ impl Repeat {
     /// Whether the DSACK follows the report of the data too soon for a second transmission. Two
     /// transmissions leave about a round trip apart and can hardly arrive so close together; a copy
     /// made by the network can.
-    fn is_of_copy(&self, answer: &Answer) -> bool {
+    fn is_of_copy(&self, answer: &AckFacts) -> bool {
         let close =
             answer.rtt.map_or(Duration::ZERO, |rtt| Duration::from_nanos(rtt.as_nanos() / 4));
         self.state == RepeatState::Arrived && answer.at.since(self.reported) < close
     }
 
     /// `Some(true)` where the arrival was reported sooner than this transmission could have caused.
-    fn is_answered_early(&self, answer: &Answer) -> Option<bool> {
+    fn is_answered_early(&self, answer: &AckFacts) -> Option<bool> {
         self.is_sooner(answer, answer.rtt).then_some(true)
     }
 
     /// Whether the answer came clearly sooner than `least` after this retransmission.
-    fn is_sooner(&self, answer: &Answer, least: Option<Duration>) -> bool {
+    fn is_sooner(&self, answer: &AckFacts, least: Option<Duration>) -> bool {
         least.is_some_and(|least| {
             answer.at.since(self.at) < Duration::from_nanos(least.as_nanos() / 10 * 9)
         })

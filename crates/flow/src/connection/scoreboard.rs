@@ -15,7 +15,7 @@
 //!   closes without a retransmission, there was reordering behind the capture point.
 
 use super::ranges::Ranges;
-use super::repeats::{Answer, Outcome, Repeats};
+use super::repeats::{AckFacts, Corrections, Repeats};
 use crate::segment::{Segment, SequenceNumber};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
@@ -236,7 +236,7 @@ impl Scoreboard {
         let above_hole = self.sacked.end().is_some_and(|top| una.is_before(top));
         let (duplicate, blocks) = part_duplicate(ack, segment.options.sack.as_slice());
         let fresh = self.note_blocks(acknowledgement, blocks);
-        let answer = Answer {
+        let answer = AckFacts {
             at,
             una,
             ack,
@@ -304,7 +304,7 @@ impl Scoreboard {
         self.counts
     }
 
-    fn revise(&mut self, outcome: Outcome) {
+    fn revise(&mut self, outcome: Corrections) {
         self.counts.spurious_retransmissions += outcome.spurious;
         self.counts.lost_segments = self.counts.lost_segments.saturating_sub(outcome.spurious);
         self.counts.reordered_segments += outcome.overtaken;

@@ -16,7 +16,7 @@ use super::{Connection, Difference, Label, LabelSet, Labels, vantage};
 use crate::config::Config;
 use crate::limit::{CapturePoint, Verdict};
 use crate::segment::{Flags, FlowKey, Segment, SequenceNumber};
-use crate::trace::{Ends, Known, Recorder, Trace, TraceBounds};
+use crate::trace::{Known, PathEnds, Recorder, Trace, TraceBounds};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// An open connection. Its ends are numbered: 0 is the sender of the first packet seen, 1 the
@@ -237,8 +237,8 @@ impl Tracker {
     }
 
     /// What the graphs need to know of the path.
-    fn ends(&self, config: &Config) -> Ends {
-        Ends {
+    fn ends(&self, config: &Config) -> PathEnds {
+        PathEnds {
             origins: [0, 1].map(|end| self.initial.of(end).map(|number| number + 1)),
             path_rtt: self.handshake.clean_rtt().or(config.hint.rtt),
             lags: [self.lag(config, 0), self.lag(config, 1)],

@@ -1,7 +1,7 @@
 //! A captured connection with what limited each of its directions.
 
 use super::consistent::{consistent, excludes};
-use super::subcause::{Explanation, NoAnswer, PacketCause, Seen, Sharing, may_share, sharing};
+use super::subcause::{DataSeen, Explanation, NoAnswer, PacketCause, Sharing, may_share, sharing};
 use super::{Diagnosis, KnownHosts, SeenAt, Subject};
 use crate::account::{Account, AccountSpan, Cause, PathFaults, spans, spent_on};
 use crate::connection::{Connection, Direction};
@@ -215,7 +215,7 @@ impl DiagnosedConnection {
     pub fn sub_causes(&self, direction: Direction) -> impl Iterator<Item = PacketCause> {
         let verdict = self.diagnosis(direction).map(|diagnosis| &diagnosis.verdict);
         let sharing = self.sharing.filter(|_| direction == self.connection.bulk());
-        let seen = Seen { connection: &self.connection, direction, verdict, sharing };
+        let seen = DataSeen { connection: &self.connection, direction, verdict, sharing };
         let all = self.sampled.is_none().then(|| seen.sub_causes()).into_iter().flatten();
         let timeouts = spent_on(&self.connection.counted, Cause::Timeouts);
         let is_by_size = seen.path_faults().loses_by_size;
@@ -282,7 +282,8 @@ impl DiagnosedConnection {
             directions.map(|way| self.diagnosis(way).map(|diagnosis| &diagnosis.verdict));
         let faults = directions.map(|direction| {
             let verdict = self.diagnosis(direction).map(|diagnosis| &diagnosis.verdict);
-            Seen { connection: &self.connection, direction, verdict, sharing: None }.path_faults()
+            DataSeen { connection: &self.connection, direction, verdict, sharing: None }
+                .path_faults()
         });
         (verdicts, faults)
     }
@@ -405,7 +406,7 @@ fn diagnosis(connection: &Connection, direction: Direction, verdict: Verdict) ->
 
 /// The serialised form of a diagnosed connection, in this order.
 #[derive(Serialize)]
-struct Written<'a> {
+struct WrittenConnection<'a> {
     #[serde(flatten)]
     connection: &'a Connection,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -419,7 +420,7 @@ struct Written<'a> {
 
 impl Serialize for DiagnosedConnection {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        Written {
+        WrittenConnection {
             connection: &self.connection,
             account: self.account(),
             limits: self.limits(),

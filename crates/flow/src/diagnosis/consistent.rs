@@ -7,7 +7,7 @@
 //! * While the sender waits for its retransmission timer, or for an ACK that is delayed, no window,
 //!   buffer or link holds it.
 
-use super::subcause::{PacketCause, Seen};
+use super::subcause::{DataSeen, PacketCause};
 use crate::connection::{Connection, Direction, Warning};
 use crate::limit::{Candidate, Cause, Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Rate, Window};
@@ -28,7 +28,7 @@ pub(super) fn consistent(
     if connection.warnings.contains(&Warning::OneSided) {
         return undecided(verdict);
     }
-    let seen = Seen { connection, direction, verdict: Some(&verdict), sharing: None };
+    let seen = DataSeen { connection, direction, verdict: Some(&verdict), sharing: None };
     if let Some(window) = seen.window_taken() {
         return with_window(&verdict, window);
     }
@@ -53,13 +53,13 @@ fn refuted_by(
     direction: Direction,
     verdict: &Verdict,
 ) -> Option<PacketCause> {
-    let seen = Seen { connection, direction, verdict: Some(verdict), sharing: None };
+    let seen = DataSeen { connection, direction, verdict: Some(verdict), sharing: None };
     seen.sub_causes().find(|cause| is_certain(*cause) && excludes(*cause, verdict))
 }
 
 /// The same verdict, sure where it names loss and the sender waited for its timer most of the time.
 fn proved(connection: &Connection, direction: Direction, verdict: Verdict) -> Verdict {
-    let seen = Seen { connection, direction, verdict: Some(&verdict), sharing: None };
+    let seen = DataSeen { connection, direction, verdict: Some(&verdict), sharing: None };
     let is_wait = |cause| matches!(cause, PacketCause::Timeouts(waits) if waits.part > MOST);
     let is_proved = verdict.limited_by().limit == LOSS && seen.sub_causes().any(is_wait);
     if is_proved { verdict.with_proof() } else { verdict }

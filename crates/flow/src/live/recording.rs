@@ -13,10 +13,9 @@ use crate::connection::{
 use crate::diagnosis::{DiagnosedConnection, Diagnosis, Sampled};
 use crate::trace::{Owner, SocketSeries, Trace, TraceBounds, WIRE_HEADERS};
 use fullpipe_model::limit::End;
-use fullpipe_model::observe::{Sample, TcpInfo};
+use fullpipe_model::observe::{Sample, SocketEnds, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 use std::collections::HashMap;
-use std::net::SocketAddr;
 
 /// Most samples of a socket in graphs.
 const SAMPLES: usize = 2_000;
@@ -75,7 +74,7 @@ pub fn connections(
 
 fn by_socket(samples: impl IntoIterator<Item = Sample>) -> Vec<RecordedSocket> {
     let mut sockets: Vec<RecordedSocket> = Vec::new();
-    let mut latest: HashMap<Ends, usize> = HashMap::new();
+    let mut latest: HashMap<SocketEnds, usize> = HashMap::new();
     for (sample, number) in samples.into_iter().zip(1..) {
         let ends = (sample.local, sample.remote);
         let known = latest.get(&ends).copied();
@@ -92,14 +91,12 @@ fn by_socket(samples: impl IntoIterator<Item = Sample>) -> Vec<RecordedSocket> {
     sockets
 }
 
-/// A socket's own end and the other one.
-type Ends = (SocketAddr, SocketAddr);
 /// Sockets with the same addresses that are looked at for the other end of a connection.
 const NAMESAKES: usize = 16;
 
 /// The sockets by their addresses, in order.
-fn by_ends(sockets: &[RecordedSocket]) -> HashMap<Ends, Vec<usize>> {
-    let mut found: HashMap<Ends, Vec<usize>> = HashMap::new();
+fn by_ends(sockets: &[RecordedSocket]) -> HashMap<SocketEnds, Vec<usize>> {
+    let mut found: HashMap<SocketEnds, Vec<usize>> = HashMap::new();
     for (at, socket) in sockets.iter().enumerate() {
         if let Some(first) = socket.samples.first() {
             found.entry((first.local, first.remote)).or_default().push(at);
@@ -109,8 +106,8 @@ fn by_ends(sockets: &[RecordedSocket]) -> HashMap<Ends, Vec<usize>> {
 }
 
 /// The notes by the socket's addresses, in order of time.
-fn by_time(notes: &[Note]) -> HashMap<Ends, Vec<&Note>> {
-    let mut found: HashMap<Ends, Vec<&Note>> = HashMap::new();
+fn by_time(notes: &[Note]) -> HashMap<SocketEnds, Vec<&Note>> {
+    let mut found: HashMap<SocketEnds, Vec<&Note>> = HashMap::new();
     for note in notes {
         found.entry((note.local, note.remote)).or_default().push(note);
     }
@@ -119,7 +116,7 @@ fn by_time(notes: &[Note]) -> HashMap<Ends, Vec<&Note>> {
 }
 
 /// The last note within the time of a socket's samples.
-fn note<'a>(notes: &HashMap<Ends, Vec<&'a Note>>, samples: &[Sample]) -> Option<&'a Note> {
+fn note<'a>(notes: &HashMap<SocketEnds, Vec<&'a Note>>, samples: &[Sample]) -> Option<&'a Note> {
     let (first, last) = (samples.first()?, samples.last()?);
     let notes = notes.get(&(first.local, first.remote))?;
     let until = notes.partition_point(|note| note.at <= last.at);
@@ -130,7 +127,7 @@ fn note<'a>(notes: &HashMap<Ends, Vec<&'a Note>>, samples: &[Sample]) -> Option<
 /// The socket at the other end, sampled at the same time.
 fn other_end(
     sockets: &[RecordedSocket],
-    ends: &HashMap<Ends, Vec<usize>>,
+    ends: &HashMap<SocketEnds, Vec<usize>>,
     at: usize,
 ) -> Option<usize> {
     let times =

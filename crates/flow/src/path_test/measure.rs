@@ -1,7 +1,8 @@
 //! From what both hosts saw to the measured path.
 
 use super::{
-    Connection, Loss, MachineLimit, Measured, MeasuredConnection, OwnLimit, Run, Seen, seconds,
+    Loss, MachineLimit, Measured, MeasuredConnection, OwnLimit, PathTestRun, Seen, TestConnection,
+    seconds,
 };
 use crate::diagnosis::{Diagnosis, Sockets};
 use crate::limit::{Limit, PathHint};
@@ -24,7 +25,7 @@ const INTERVAL: Duration = Duration::from_millis(40);
 /// The path was full where it was the limit for this share of the time.
 const PATH_LEAST: f64 = 0.5;
 
-impl Run<'_> {
+impl PathTestRun<'_> {
     /// The path as this run measured it. `None` if nothing arrived.
     pub fn measure(&self) -> Option<Measured> {
         let received = self.sum(|one| one.received);
@@ -70,7 +71,7 @@ impl Run<'_> {
         })
     }
 
-    fn sum(&self, of: impl Fn(&Connection) -> Bytes) -> Bytes {
+    fn sum(&self, of: impl Fn(&TestConnection) -> Bytes) -> Bytes {
         self.connections.iter().map(of).fold(Bytes::ZERO, Bytes::saturating_add)
     }
 
@@ -83,7 +84,7 @@ impl Run<'_> {
     }
 
     /// What limited a connection, by both ends' samples, with what the receiver's host knows of it.
-    fn answer(&self, one: &Connection) -> Option<Answer> {
+    fn answer(&self, one: &TestConnection) -> Option<Answer> {
         let observed = |role, settings| {
             let (samples, other) = match role {
                 End::Sender => (&one.sender.samples, &one.receiver.samples),
@@ -123,7 +124,7 @@ impl Run<'_> {
     /// waited for this program.
     fn machine(&self, answer: Option<&Answer>) -> Option<MachineLimit> {
         let busiest =
-            |of: fn(&Connection) -> f64| self.connections.iter().map(of).fold(0.0, f64::max);
+            |of: fn(&TestConnection) -> f64| self.connections.iter().map(of).fold(0.0, f64::max);
         let (sender, receiver) = (busiest(|one| one.sender.cpu), busiest(|one| one.receiver.cpu));
         let waited = answer.and_then(|answer| match answer.limit {
             Limit::SenderApplication => Some((End::Sender, sender, OwnLimit::DidNotWrite)),
@@ -163,7 +164,7 @@ impl Run<'_> {
         (average_rtt(&means.collect::<Vec<_>>()), longest)
     }
 
-    fn connection(&self, one: &Connection) -> MeasuredConnection {
+    fn connection(&self, one: &TestConnection) -> MeasuredConnection {
         let verdict = verdict(one);
         let named = verdict.as_ref().map(|diagnosis| diagnosis.limited_by());
         MeasuredConnection {
@@ -183,13 +184,13 @@ fn asked() -> SocketOptions {
     SocketOptions { sets_rcvbuf: Some(false), sets_sndbuf: Some(false), ..SocketOptions::default() }
 }
 
-fn verdict(one: &Connection) -> Option<Diagnosis> {
+fn verdict(one: &TestConnection) -> Option<Diagnosis> {
     let (sender, receiver) = (&one.sender.samples[..], &one.receiver.samples[..]);
     let sockets = Sockets { sender, receiver, interval: INTERVAL };
     Diagnosis::from_samples(sockets, PathHint::default())
 }
 
-fn policed(one: &Connection) -> bool {
+fn policed(one: &TestConnection) -> bool {
     verdict(one).is_some_and(|diagnosis| diagnosis.verdict.policer() >= POLICED)
 }
 

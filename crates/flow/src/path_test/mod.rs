@@ -3,10 +3,11 @@
 //!
 //! How to think about it: a run is some connections that carry data one way for some seconds. Both
 //! hosts sample the sockets, count what the application read, and say how much of a core the
-//! threads took that moved it. The shells gather that as a [`Run`]; [`Run::measure`] turns it into
-//! a [`Measured`] path. The rate is the receiver's: what a sender wrote may still be in a buffer.
-//! Round trips and retransmissions are the sender's, because only it sees them. The diagnosis is of
-//! the connection that carried most, by the samples of both ends.
+//! threads took that moved it. The shells gather that as a [`PathTestRun`];
+//! [`PathTestRun::measure`] turns it into a [`Measured`] path. The rate is the receiver's: what a
+//! sender wrote may still be in a buffer. Round trips and retransmissions are the sender's, because
+//! only it sees them. The diagnosis is of the connection that carried most, by the samples of both
+//! ends.
 //!
 //! Nothing but this program sends and reads here, and it always has data and always reads. So if a
 //! socket waited for its application, the program or its machine was too slow, and not the path:
@@ -39,7 +40,7 @@ pub struct Seen {
 
 /// A connection of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Connection {
+pub struct TestConnection {
     /// What its receiver's application read.
     pub received: Bytes,
     /// From its start to the last data that was read.
@@ -52,11 +53,11 @@ pub struct Connection {
 
 /// What both hosts saw of one run.
 #[derive(Debug, Clone)]
-pub struct Run<'a> {
+pub struct PathTestRun<'a> {
     /// Which end of the data this host was.
     pub role: End,
     /// Its connections.
-    pub connections: &'a [Connection],
+    pub connections: &'a [TestConnection],
     /// The least round trip that was seen before the load.
     pub idle_rtt: Option<Duration>,
     /// The settings of the sender's host.

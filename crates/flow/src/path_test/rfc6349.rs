@@ -1,6 +1,6 @@
 //! A run in the terms of RFC 6349.
 
-use super::{Measured, Run};
+use super::{Measured, PathTestRun};
 use fullpipe_model::law::rfc6349::{
     bottleneck_of, buffer_delay, efficiency, ideal_throughput, minimum_window, transfer_time_ratio,
 };
@@ -60,13 +60,13 @@ pub struct Rfc6349 {
 impl Rfc6349 {
     /// The metrics of a run, with the path's bottleneck bandwidth as it is known (a contract's) or
     /// as another run reached it. `None` where the run had no round trip or no MTU to go by.
-    pub fn new(run: &Run<'_>, measured: &Measured, bottleneck: Rate) -> Option<Rfc6349> {
+    pub fn new(run: &PathTestRun<'_>, measured: &Measured, bottleneck: Rate) -> Option<Rfc6349> {
         let (mtu, baseline) = (measured.mtu?, measured.base_rtt?);
         // The kernel tunes both ends of each connection; what they reached is what TCP had.
         let ideal = ideal_throughput(bottleneck, mtu, Window::UNLIMITED, baseline);
         let ideal_time = ideal.time_for(measured.received)?;
         let count = |get: fn(&TcpInfo) -> Option<Bytes>| {
-            let last = |seen: &super::Connection| {
+            let last = |seen: &super::TestConnection| {
                 seen.sender.samples.iter().rev().find_map(|sample| get(sample.info.as_ref()?))
             };
             let sum = run.connections.iter().filter_map(last);

@@ -52,9 +52,9 @@ fn samples(millis: u64, role: End, rtt: Duration) -> Vec<Sample> {
         .collect()
 }
 
-fn connection(cpu: f64) -> Connection {
+fn connection(cpu: f64) -> TestConnection {
     let seen = |role| Seen { samples: samples(5000, role, LOADED), cpu };
-    Connection {
+    TestConnection {
         received: Bytes::new(45_000_000),
         time: Duration::from_secs(5),
         sender: seen(End::Sender),
@@ -62,9 +62,9 @@ fn connection(cpu: f64) -> Connection {
     }
 }
 
-fn measured(connections: &[Connection]) -> (Measured, Option<Rfc6349>) {
+fn measured(connections: &[TestConnection]) -> (Measured, Option<Rfc6349>) {
     let settings = HostSettings::defaults(KernelVersion::new(6, 12));
-    let run = Run {
+    let run = PathTestRun {
         role: End::Sender,
         connections,
         idle_rtt: Some(Duration::from_millis(21)),
@@ -135,8 +135,8 @@ fn the_metrics_of_rfc_6349_follow_from_the_same_run() {
 #[test]
 fn nothing_is_measured_where_nothing_arrived() {
     let settings = HostSettings::defaults(KernelVersion::new(6, 12));
-    let none = [Connection::default()];
-    let run = Run {
+    let none = [TestConnection::default()];
+    let run = PathTestRun {
         role: End::Receiver,
         connections: &none,
         idle_rtt: None,
@@ -144,5 +144,5 @@ fn nothing_is_measured_where_nothing_arrived() {
         receiver_settings: &settings,
     };
     assert_eq!(run.measure(), None);
-    assert_eq!(Run { connections: &[], ..run }.measure(), None);
+    assert_eq!(PathTestRun { connections: &[], ..run }.measure(), None);
 }

@@ -18,7 +18,7 @@ const MIRROR_DELAY: Duration = Duration::from_micros(10);
 
 /// One way in which a capture differs from what passed the wire.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum CaptureChange {
     /// Segmentation offload (TSO, GSO): what `host` sends is seen before it is cut, as packets of
     /// up to 64 KB with the time of their first segment.
     Segmentation {
@@ -89,19 +89,19 @@ pub enum ChangeError {
 }
 
 /// What a host's own capture shows of its traffic: both kinds of merging.
-pub fn as_host(host: IpAddr) -> [Change; 2] {
+pub fn as_host(host: IpAddr) -> [CaptureChange; 2] {
     [
-        Change::Segmentation { host, gap: HAND_OVER_GAP },
-        Change::Interrupts { host, every: INTERRUPT },
+        CaptureChange::Segmentation { host, gap: HAND_OVER_GAP },
+        CaptureChange::Interrupts { host, every: INTERRUPT },
     ]
 }
 
-impl Change {
+impl CaptureChange {
     /// Reads one change as it is written on a command line, for a capture taken by `host`.
     ///
     /// # Errors
     /// An unknown word, a value outside of its bounds, a change that needs a host without one.
-    pub fn parse(text: &str, host: Option<IpAddr>) -> Result<Change, ChangeError> {
+    pub fn parse(text: &str, host: Option<IpAddr>) -> Result<CaptureChange, ChangeError> {
         let unknown = || ChangeError::Word(text.into());
         let host = || host.ok_or_else(|| ChangeError::NoHost(text.into()));
         let (word, value) = match text.split_once('=') {
@@ -113,14 +113,18 @@ impl Change {
             None => Ok(default),
         };
         Ok(match (word, value) {
-            ("tso", _) => Change::Segmentation { host: host()?, gap: duration(HAND_OVER_GAP)? },
-            ("gro", _) => Change::Interrupts { host: host()?, every: duration(INTERRUPT)? },
-            ("twice", _) => Change::Twice { after: duration(MIRROR_DELAY)? },
-            ("sent", None) => Change::OneSide { from: host()? },
-            ("start", Some(value)) => {
-                Change::Start { packets: value.parse().map_err(|_| unknown())? }
+            ("tso", _) => {
+                CaptureChange::Segmentation { host: host()?, gap: duration(HAND_OVER_GAP)? }
             }
-            ("snap", Some(value)) => Change::Snap { bytes: value.parse().map_err(|_| unknown())? },
+            ("gro", _) => CaptureChange::Interrupts { host: host()?, every: duration(INTERRUPT)? },
+            ("twice", _) => CaptureChange::Twice { after: duration(MIRROR_DELAY)? },
+            ("sent", None) => CaptureChange::OneSide { from: host()? },
+            ("start", Some(value)) => {
+                CaptureChange::Start { packets: value.parse().map_err(|_| unknown())? }
+            }
+            ("snap", Some(value)) => {
+                CaptureChange::Snap { bytes: value.parse().map_err(|_| unknown())? }
+            }
             ("drop", Some(value)) => drop_of(value).ok_or_else(unknown)?,
             ("clock", Some(value)) => clock_step(value).ok_or_else(unknown)?,
             _ => return Err(unknown()),
@@ -128,26 +132,26 @@ impl Change {
     }
 }
 
-fn drop_of(value: &str) -> Option<Change> {
+fn drop_of(value: &str) -> Option<CaptureChange> {
     let (share, seed) = value.split_once('/').unwrap_or((value, "1"));
-    Some(Change::Drop { share: share.parse().ok()?, seed: seed.parse().ok()? })
+    Some(CaptureChange::Drop { share: share.parse().ok()?, seed: seed.parse().ok()? })
 }
 
-fn clock_step(value: &str) -> Option<Change> {
+fn clock_step(value: &str) -> Option<CaptureChange> {
     let back = value.contains('-');
     let (after, by) = value.split_once(['+', '-'])?;
-    Some(Change::ClockStep { after: after.parse().ok()?, by: by.parse().ok()?, back })
+    Some(CaptureChange::ClockStep { after: after.parse().ok()?, by: by.parse().ok()?, back })
 }
 
-pub(super) fn stage(change: &Change) -> Box<dyn Stage> {
+pub(super) fn stage(change: &CaptureChange) -> Box<dyn Stage> {
     match *change {
-        Change::Segmentation { host, gap } => Box::new(Segmentation::new(host, gap)),
-        Change::Interrupts { host, every } => Box::new(Interrupts::new(host, every)),
-        Change::Start { packets } => Box::new(Start { left: packets }),
-        Change::Snap { bytes } => Box::new(Snap { bytes }),
-        Change::OneSide { from } => Box::new(OneSide { from }),
-        Change::Drop { share, seed } => Box::new(Drop::new(share, seed)),
-        Change::Twice { after } => Box::new(Twice::new(after)),
-        Change::ClockStep { after, by, back } => Box::new(ClockStep::new(after, by, back)),
+        CaptureChange::Segmentation { host, gap } => Box::new(Segmentation::new(host, gap)),
+        CaptureChange::Interrupts { host, every } => Box::new(Interrupts::new(host, every)),
+        CaptureChange::Start { packets } => Box::new(Start { left: packets }),
+        CaptureChange::Snap { bytes } => Box::new(Snap { bytes }),
+        CaptureChange::OneSide { from } => Box::new(OneSide { from }),
+        CaptureChange::Drop { share, seed } => Box::new(Drop::new(share, seed)),
+        CaptureChange::Twice { after } => Box::new(Twice::new(after)),
+        CaptureChange::ClockStep { after, by, back } => Box::new(ClockStep::new(after, by, back)),
     }
 }

@@ -2,16 +2,17 @@
 //! those that people bring are of a host whose kernel or card merges segments, cut, one-sided, with
 //! gaps.
 //!
-//! A [`Recapture`] turns the first kind into the second. It is a chain of [`Change`]s; packets go
-//! in in the order of the file and come out in the order of the new one. What limited the transfer
-//! stays the same, so a verdict that changes is wrong: `cargo xtask truth` counts how many do.
+//! A [`Recapture`] turns the first kind into the second. It is a chain of [`CaptureChange`]s;
+//! packets go in in the order of the file and come out in the order of the new one. What limited
+//! the transfer stays the same, so a verdict that changes is wrong: `cargo xtask truth` counts how
+//! many do.
 //!
 //! ```
-//! use fullpipe_flow::recapture::{Change, Recapture, Record};
+//! use fullpipe_flow::recapture::{CaptureChange, Recapture, CapturedRecord};
 //! let host = "10.77.0.1".parse().unwrap();
-//! let changes = [Change::parse("tso", Some(host)).unwrap(), Change::parse("start=400", None).unwrap()];
+//! let changes = [CaptureChange::parse("tso", Some(host)).unwrap(), CaptureChange::parse("start=400", None).unwrap()];
 //! let mut recapture = Recapture::new(&changes);
-//! let mut out: Vec<Record> = Vec::new();
+//! let mut out: Vec<CapturedRecord> = Vec::new();
 //! // recapture.push(record, &mut out) for each packet, then:
 //! recapture.finish(&mut out);
 //! assert!(out.is_empty());
@@ -23,7 +24,7 @@ mod receive;
 mod run;
 mod send;
 
-pub use change::{Change, ChangeError, as_host};
+pub use change::{CaptureChange, ChangeError, as_host};
 
 use crate::capture::{LinkType, Packet};
 use fullpipe_model::units::Instant;
@@ -31,7 +32,7 @@ use std::collections::VecDeque;
 
 /// A packet of a capture with bytes of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct CapturedRecord {
     /// When it was captured.
     pub at: Instant,
     /// What the bytes begin with.
@@ -42,9 +43,9 @@ pub struct Record {
     pub original_length: usize,
 }
 
-impl From<Packet<'_>> for Record {
-    fn from(packet: Packet<'_>) -> Record {
-        Record {
+impl From<Packet<'_>> for CapturedRecord {
+    fn from(packet: Packet<'_>) -> CapturedRecord {
+        CapturedRecord {
             at: packet.at,
             link_type: packet.link_type,
             data: packet.data.to_vec(),
@@ -55,9 +56,9 @@ impl From<Packet<'_>> for Record {
 
 /// One change, as a state machine: a packet in, any number out.
 trait Stage: std::fmt::Debug {
-    fn push(&mut self, record: Record, out: &mut VecDeque<Record>);
+    fn push(&mut self, record: CapturedRecord, out: &mut VecDeque<CapturedRecord>);
     /// No packet follows.
-    fn finish(&mut self, _out: &mut VecDeque<Record>) {}
+    fn finish(&mut self, _out: &mut VecDeque<CapturedRecord>) {}
 }
 
 /// A capture on its way through changes: [`push`](Recapture::push) each packet in the file's order,
@@ -69,17 +70,17 @@ pub struct Recapture {
 
 impl Recapture {
     /// The changes, the first of them first.
-    pub fn new(changes: &[Change]) -> Recapture {
+    pub fn new(changes: &[CaptureChange]) -> Recapture {
         Recapture { stages: changes.iter().map(change::stage).collect() }
     }
 
     /// The next packet; what becomes of it and of packets that were held is appended to `out`.
-    pub fn push(&mut self, record: Record, out: &mut Vec<Record>) {
+    pub fn push(&mut self, record: CapturedRecord, out: &mut Vec<CapturedRecord>) {
         self.through(0, VecDeque::from([record]), out);
     }
 
     /// The file has ended: what is still held is appended to `out`.
-    pub fn finish(&mut self, out: &mut Vec<Record>) {
+    pub fn finish(&mut self, out: &mut Vec<CapturedRecord>) {
         for index in 0..self.stages.len() {
             let mut rest = VecDeque::new();
             self.stages[index].finish(&mut rest);
@@ -87,7 +88,12 @@ impl Recapture {
         }
     }
 
-    fn through(&mut self, from: usize, mut records: VecDeque<Record>, out: &mut Vec<Record>) {
+    fn through(
+        &mut self,
+        from: usize,
+        mut records: VecDeque<CapturedRecord>,
+        out: &mut Vec<CapturedRecord>,
+    ) {
         for stage in &mut self.stages[from..] {
             let mut next = VecDeque::new();
             for record in records {

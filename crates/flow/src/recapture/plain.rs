@@ -1,7 +1,7 @@
 //! Changes that treat each packet by itself.
 
 use super::run::lower_hop_limit;
-use super::{Record, Stage};
+use super::{CapturedRecord, Stage};
 use crate::capture::ip_packet;
 use crate::segment::{Parsed, Segment};
 use fullpipe_model::units::{Duration, Instant, Probability};
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 /// Who sent the segment, and to whom.
-pub(super) fn ends(record: &Record) -> Option<(IpAddr, IpAddr)> {
+pub(super) fn ends(record: &CapturedRecord) -> Option<(IpAddr, IpAddr)> {
     let ip = ip_packet(record.link_type, &record.data)?;
     match Segment::from_ip(ip, record.original_length) {
         Parsed::Tcp(segment) => Some((segment.source.ip(), segment.destination.ip())),
@@ -25,7 +25,7 @@ pub(super) struct Start {
 }
 
 impl Stage for Start {
-    fn push(&mut self, record: Record, out: &mut VecDeque<Record>) {
+    fn push(&mut self, record: CapturedRecord, out: &mut VecDeque<CapturedRecord>) {
         match self.left {
             0 => out.push_back(record),
             _ => self.left -= 1,
@@ -39,7 +39,7 @@ pub(super) struct Snap {
 }
 
 impl Stage for Snap {
-    fn push(&mut self, mut record: Record, out: &mut VecDeque<Record>) {
+    fn push(&mut self, mut record: CapturedRecord, out: &mut VecDeque<CapturedRecord>) {
         record.data.truncate(self.bytes);
         out.push_back(record);
     }
@@ -51,7 +51,7 @@ pub(super) struct OneSide {
 }
 
 impl Stage for OneSide {
-    fn push(&mut self, record: Record, out: &mut VecDeque<Record>) {
+    fn push(&mut self, record: CapturedRecord, out: &mut VecDeque<CapturedRecord>) {
         if ends(&record).is_none_or(|(source, _)| source == self.from) {
             out.push_back(record);
         }
@@ -71,7 +71,7 @@ impl Drop {
 }
 
 impl Stage for Drop {
-    fn push(&mut self, record: Record, out: &mut VecDeque<Record>) {
+    fn push(&mut self, record: CapturedRecord, out: &mut VecDeque<CapturedRecord>) {
         if !self.share.happens(self.random.next_u64()) {
             out.push_back(record);
         }
@@ -82,7 +82,7 @@ impl Stage for Drop {
 pub(super) struct Twice {
     after: Duration,
     /// Copies whose time has not come.
-    copies: VecDeque<Record>,
+    copies: VecDeque<CapturedRecord>,
 }
 
 impl Twice {
@@ -92,17 +92,17 @@ impl Twice {
 }
 
 impl Stage for Twice {
-    fn push(&mut self, record: Record, out: &mut VecDeque<Record>) {
+    fn push(&mut self, record: CapturedRecord, out: &mut VecDeque<CapturedRecord>) {
         while self.copies.front().is_some_and(|copy| copy.at <= record.at) {
             out.extend(self.copies.pop_front());
         }
-        let mut copy = Record { at: record.at + self.after, ..record.clone() };
+        let mut copy = CapturedRecord { at: record.at + self.after, ..record.clone() };
         lower_hop_limit(&mut copy);
         self.copies.push_back(copy);
         out.push_back(record);
     }
 
-    fn finish(&mut self, out: &mut VecDeque<Record>) {
+    fn finish(&mut self, out: &mut VecDeque<CapturedRecord>) {
         out.append(&mut self.copies);
     }
 }
@@ -122,7 +122,7 @@ impl ClockStep {
 }
 
 impl Stage for ClockStep {
-    fn push(&mut self, mut record: Record, out: &mut VecDeque<Record>) {
+    fn push(&mut self, mut record: CapturedRecord, out: &mut VecDeque<CapturedRecord>) {
         let first = *self.first.get_or_insert(record.at);
         if record.at >= first + self.after {
             let at = record.at.as_nanos();

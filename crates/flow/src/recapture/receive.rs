@@ -1,7 +1,7 @@
 //! Receive offload: a host sees what reached its card at the next interrupt, merged.
 
-use super::run::{Headers, Run};
-use super::{Record, Stage};
+use super::run::{Headers, MergedPacket};
+use super::{CapturedRecord, Stage};
 use crate::segment::{Flags, Segment};
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::VecDeque;
@@ -17,9 +17,9 @@ pub(super) struct Interrupts {
     every: Duration,
     /// When the first packet that waits came.
     since: Instant,
-    incoming: Vec<(Record, Headers)>,
+    incoming: Vec<(CapturedRecord, Headers)>,
     /// What the host sent on connections of which something waits.
-    answers: Vec<(Record, Headers)>,
+    answers: Vec<(CapturedRecord, Headers)>,
 }
 
 impl Interrupts {
@@ -33,13 +33,13 @@ impl Interrupts {
             && (now >= due || now < self.since || self.incoming.len() >= BUDGET)
     }
 
-    fn interrupt(&mut self, now: Option<Instant>, out: &mut VecDeque<Record>) {
+    fn interrupt(&mut self, now: Option<Instant>, out: &mut VecDeque<CapturedRecord>) {
         let Some((last, _)) = self.incoming.last() else { return };
         // With the budget used up, the poll is early; a clock that was set back must not go back
         // twice.
         let due = self.since + self.every;
         let at = if now.is_some_and(|now| now < due) { last.at } else { due };
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<MergedPacket> = Vec::new();
         for (record, headers) in self.incoming.drain(..) {
             if let Some(run) = runs.iter_mut().rev().find(|run| run.is_of(&headers.segment)) {
                 if run.join(&record, &headers) {
@@ -47,16 +47,16 @@ impl Interrupts {
                 }
                 run.headers = None;
             }
-            runs.push(Run::new(record, headers));
+            runs.push(MergedPacket::new(record, headers));
         }
-        out.extend(runs.into_iter().map(|run| Record { at, ..run.record }));
+        out.extend(runs.into_iter().map(|run| CapturedRecord { at, ..run.record }));
         let answers = std::mem::take(&mut self.answers);
         for (index, (record, headers)) in answers.iter().enumerate() {
             if !answers[index + 1..]
                 .iter()
                 .any(|(_, later)| replaces(&later.segment, &headers.segment))
             {
-                out.push_back(Record { at, ..record.clone() });
+                out.push_back(CapturedRecord { at, ..record.clone() });
             }
         }
     }
@@ -76,7 +76,7 @@ fn replaces(later: &Segment, before: &Segment) -> bool {
 }
 
 impl Stage for Interrupts {
-    fn push(&mut self, record: Record, out: &mut VecDeque<Record>) {
+    fn push(&mut self, record: CapturedRecord, out: &mut VecDeque<CapturedRecord>) {
         if self.is_due(record.at) {
             self.interrupt(Some(record.at), out);
         }
@@ -96,7 +96,7 @@ impl Stage for Interrupts {
         }
     }
 
-    fn finish(&mut self, out: &mut VecDeque<Record>) {
+    fn finish(&mut self, out: &mut VecDeque<CapturedRecord>) {
         self.interrupt(None, out);
     }
 }

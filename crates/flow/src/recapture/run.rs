@@ -5,7 +5,7 @@
 //! segment shorter than the first ends the run. Segments that one super-packet was cut into fulfil
 //! it too.
 
-use super::Record;
+use super::CapturedRecord;
 use crate::capture::ip_packet;
 use crate::intake::length_behind_link;
 use crate::segment::{Flags, Parsed, Segment};
@@ -37,7 +37,7 @@ pub(super) struct Headers {
 
 impl Headers {
     /// `None` where it is not TCP behind a plain IP header, or the headers are not all there.
-    pub fn read(record: &Record) -> Option<Headers> {
+    pub fn read(record: &CapturedRecord) -> Option<Headers> {
         let data = &record.data;
         let packet = ip_packet(record.link_type, data)?;
         let ip = packet.as_ptr() as usize - data.as_ptr() as usize;
@@ -58,8 +58,8 @@ impl Headers {
 
 /// A packet in the making.
 #[derive(Debug)]
-pub(super) struct Run {
-    pub record: Record,
+pub(super) struct MergedPacket {
+    pub record: CapturedRecord,
     /// `None`: nothing can be added to it.
     pub headers: Option<Headers>,
     /// When its last segment came.
@@ -67,19 +67,19 @@ pub(super) struct Run {
     end: u32,
 }
 
-impl Run {
+impl MergedPacket {
     /// A packet by itself to which nothing is added.
-    pub fn closed(record: Record) -> Run {
-        Run { last_at: record.at, record, headers: None, end: 0 }
+    pub fn closed(record: CapturedRecord) -> MergedPacket {
+        MergedPacket { last_at: record.at, record, headers: None, end: 0 }
     }
 
     /// A packet that may grow.
-    pub fn new(record: Record, headers: Headers) -> Run {
+    pub fn new(record: CapturedRecord, headers: Headers) -> MergedPacket {
         let segment = &headers.segment;
         let alone = Flags::SYN | Flags::RST | Flags::URG | Flags(LAST_ONLY);
         let grows = segment.payload_len() > 0 && !segment.flags.any(alone);
         let end = segment.end().0;
-        Run { last_at: record.at, record, headers: grows.then_some(headers), end }
+        MergedPacket { last_at: record.at, record, headers: grows.then_some(headers), end }
     }
 
     /// Whether both are of one direction of one connection.
@@ -90,7 +90,7 @@ impl Run {
     }
 
     /// Adds the segment if a kernel would.
-    pub fn join(&mut self, record: &Record, with: &Headers) -> bool {
+    pub fn join(&mut self, record: &CapturedRecord, with: &Headers) -> bool {
         let Some(own) = &mut self.headers else { return false };
         let (first, next) = (&own.segment, &with.segment);
         let payload = next.payload_len();
@@ -138,7 +138,7 @@ fn sum_ipv4(packet: &mut [u8]) {
 }
 
 /// One hop further on.
-pub(super) fn lower_hop_limit(record: &mut Record) {
+pub(super) fn lower_hop_limit(record: &mut CapturedRecord) {
     let Some(Headers { ip, .. }) = Headers::read(record) else { return };
     let packet = &mut record.data[ip..];
     if packet[0] >> 4 == 4 {

@@ -1,7 +1,7 @@
 //! Segmentation offload: a host's own capture shows what it sends before it is cut.
 
-use super::run::{Headers, Run};
-use super::{Record, Stage};
+use super::run::{Headers, MergedPacket};
+use super::{CapturedRecord, Stage};
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ pub(super) struct Segmentation {
     host: IpAddr,
     gap: Duration,
     /// In the order of their times; the first may still grow, else it would be gone.
-    held: VecDeque<Run>,
+    held: VecDeque<MergedPacket>,
 }
 
 impl Segmentation {
@@ -31,7 +31,7 @@ impl Segmentation {
         }
     }
 
-    fn release(&mut self, out: &mut VecDeque<Record>) {
+    fn release(&mut self, out: &mut VecDeque<CapturedRecord>) {
         while self.held.front().is_some_and(|run| run.headers.is_none())
             || self.held.len() > HELD_MAX
         {
@@ -41,12 +41,12 @@ impl Segmentation {
 }
 
 impl Stage for Segmentation {
-    fn push(&mut self, record: Record, out: &mut VecDeque<Record>) {
+    fn push(&mut self, record: CapturedRecord, out: &mut VecDeque<CapturedRecord>) {
         self.close_before(record.at);
         let sent =
             Headers::read(&record).filter(|headers| headers.segment.source.ip() == self.host);
         match sent {
-            None => self.held.push_back(Run::closed(record)),
+            None => self.held.push_back(MergedPacket::closed(record)),
             Some(headers) => {
                 let open = self.held.iter_mut().rev().find(|run| run.is_of(&headers.segment));
                 let joined = open.is_some_and(|run| {
@@ -57,14 +57,14 @@ impl Stage for Segmentation {
                     joined
                 });
                 if !joined {
-                    self.held.push_back(Run::new(record, headers));
+                    self.held.push_back(MergedPacket::new(record, headers));
                 }
             }
         }
         self.release(out);
     }
 
-    fn finish(&mut self, out: &mut VecDeque<Record>) {
+    fn finish(&mut self, out: &mut VecDeque<CapturedRecord>) {
         out.extend(self.held.drain(..).map(|run| run.record));
     }
 }

@@ -11,7 +11,14 @@ const HEADERS: usize = 52;
 const MSS: u32 = 1448;
 
 /// A packet with timestamps, of whose payload nothing was kept.
-fn packet(at_us: u64, from_server: bool, seq: u32, ack: u32, payload: u32, flags: u8) -> Record {
+fn packet(
+    at_us: u64,
+    from_server: bool,
+    seq: u32,
+    ack: u32,
+    payload: u32,
+    flags: u8,
+) -> CapturedRecord {
     let mut data = vec![0; HEADERS];
     let length = (HEADERS as u32 + payload) as u16;
     let (from, to) = if from_server { (SERVER, CLIENT) } else { (CLIENT, SERVER) };
@@ -30,7 +37,7 @@ fn packet(at_us: u64, from_server: bool, seq: u32, ack: u32, payload: u32, flags
     data[33] = flags;
     data[34..36].copy_from_slice(&500_u16.to_be_bytes());
     data[40..44].copy_from_slice(&[1, 1, 8, 10]);
-    Record {
+    CapturedRecord {
         at: Instant::from_nanos(1_000_000 + at_us * 1000),
         link_type: LinkType::RAW,
         data,
@@ -38,17 +45,17 @@ fn packet(at_us: u64, from_server: bool, seq: u32, ack: u32, payload: u32, flags
     }
 }
 
-fn segment(record: &Record) -> Segment {
+fn segment(record: &CapturedRecord) -> Segment {
     match Segment::from_ip(&record.data, record.original_length) {
         Parsed::Tcp(segment) => segment,
         other => panic!("{other:?}"),
     }
 }
 
-fn apply(records: &[Record], words: &[&str], host: [u8; 4]) -> Vec<Record> {
+fn apply(records: &[CapturedRecord], words: &[&str], host: [u8; 4]) -> Vec<CapturedRecord> {
     let host = Some(IpAddr::from(host));
-    let changes: Vec<Change> =
-        words.iter().map(|word| Change::parse(word, host).unwrap()).collect();
+    let changes: Vec<CaptureChange> =
+        words.iter().map(|word| CaptureChange::parse(word, host).unwrap()).collect();
     let (mut recapture, mut out) = (Recapture::new(&changes), Vec::new());
     for record in records {
         recapture.push(record.clone(), &mut out);
@@ -58,14 +65,14 @@ fn apply(records: &[Record], words: &[&str], host: [u8; 4]) -> Vec<Record> {
 }
 
 /// `count` full segments from the server, so many microseconds apart; the last of them pushes.
-fn burst(count: u32, apart_us: u64) -> Vec<Record> {
+fn burst(count: u32, apart_us: u64) -> Vec<CapturedRecord> {
     let flags = |index| if index + 1 == count { 0x18 } else { 0x10 };
     (0..count)
         .map(|index| packet(u64::from(index) * apart_us, true, index * MSS, 1, MSS, flags(index)))
         .collect()
 }
 
-fn checksum_holds(record: &Record) -> bool {
+fn checksum_holds(record: &CapturedRecord) -> bool {
     let sum = etherparse::checksum::Sum16BitWords::new().add_slice(&record.data[..20]);
     sum.ones_complement() == 0
 }
@@ -141,14 +148,14 @@ fn plain_changes_do_what_they_say() {
 #[test]
 fn a_wrong_word_is_an_error_that_lists_the_right_ones() {
     for word in ["", "ts", "gro=x", "start", "start=-1", "snap", "drop=2", "clock=1s", "sent=1"] {
-        let error = Change::parse(word, Some(IpAddr::from(SERVER))).unwrap_err().to_string();
+        let error = CaptureChange::parse(word, Some(IpAddr::from(SERVER))).unwrap_err().to_string();
         assert!(error.contains("start=PACKETS"), "{error}");
     }
-    assert_eq!(Change::parse("tso", None), Err(ChangeError::NoHost("tso".into())));
+    assert_eq!(CaptureChange::parse("tso", None), Err(ChangeError::NoHost("tso".into())));
 }
 
 /// Every sequence number of payload that a direction carried.
-fn carried(records: &[Record], from_server: bool) -> BTreeSet<u32> {
+fn carried(records: &[CapturedRecord], from_server: bool) -> BTreeSet<u32> {
     let from = IpAddr::from(if from_server { SERVER } else { CLIENT });
     let sent = records.iter().map(segment).filter(|segment| segment.source.ip() == from);
     sent.flat_map(|segment| segment.seq.0..segment.seq.0 + segment.payload_len()).collect()
@@ -157,7 +164,7 @@ fn carried(records: &[Record], from_server: bool) -> BTreeSet<u32> {
 prop_compose! {
     /// Both directions send, with repeats and holes.
     fn traffic()(steps in prop::collection::vec((0_u64..300, any::<bool>(), 0_u32..40, 0_u32..3, 0_u8..4), 1..80))
-        -> Vec<Record>
+        -> Vec<CapturedRecord>
     {
         let (mut at, mut next) = (0, [0_u32, 0]);
         steps.into_iter().map(|(wait, from_server, jump, full, flags)| {
@@ -190,7 +197,7 @@ proptest! {
         valid in traffic(),
         cut in 0_usize..60,
     ) {
-        let mut records: Vec<Record> = packets.into_iter().map(|(at, data, link)| Record {
+        let mut records: Vec<CapturedRecord> = packets.into_iter().map(|(at, data, link)| CapturedRecord {
             at: Instant::from_nanos(at.into()), link_type: LinkType(link), original_length: data.len(), data,
         }).collect();
         records.extend(valid.into_iter().map(|mut record| { record.data.truncate(cut); record }));

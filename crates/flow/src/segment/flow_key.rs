@@ -91,7 +91,7 @@ impl FlowKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::{Flags, Options, SequenceNumber};
+    use crate::segment::{Flags, SequenceNumber, TcpOptions};
     use fullpipe_model::units::Bytes;
     use proptest::prelude::*;
 
@@ -106,7 +106,7 @@ mod tests {
             flags: Flags::ACK,
             window: 0,
             payload: Bytes::ZERO,
-            options: Options::default(),
+            options: TcpOptions::default(),
             is_broken: false,
             is_header_cut: false,
         }

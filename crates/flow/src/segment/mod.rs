@@ -10,7 +10,7 @@ mod options;
 mod sequence;
 
 pub use flow_key::FlowKey;
-pub use options::{Options, SackBlocks};
+pub use options::{SackBlocks, TcpOptions};
 pub use sequence::SequenceNumber;
 
 use etherparse::{IpNumber, LaxIpSlice};
@@ -68,7 +68,7 @@ pub struct Segment {
     /// Length of the payload by the IP header, however much of it was captured.
     pub payload: Bytes,
     /// Options.
-    pub options: Options,
+    pub options: TcpOptions,
     /// The packet ends inside its TCP header, or the header says that it is shorter than a header
     /// can be: the packet passed, but its numbers mean nothing.
     pub is_broken: bool,
@@ -204,7 +204,7 @@ impl Segment {
             flags: Flags(header[13]),
             window: half(14),
             payload: Bytes::new(length.saturating_sub(header_length) as u64),
-            options: Options::parse(options),
+            options: TcpOptions::parse(options),
             is_broken,
             is_header_cut: !is_broken && header_length > tcp.len(),
         })

@@ -5,7 +5,7 @@ use fullpipe_model::units::Bytes;
 
 /// The options of one segment; malformed and cut options are absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct TcpOptions {
     /// Maximum segment size (RFC 9293).
     pub mss: Option<Bytes>,
     /// Shift count of the window scale option (RFC 7323), as sent: values above 14 mean 14.
@@ -49,12 +49,12 @@ impl SackBlocks {
     }
 }
 
-impl Options {
+impl TcpOptions {
     /// Reads the bytes after the fixed header.
     pub fn parse(mut bytes: &[u8]) -> Self {
         const END: u8 = 0;
         const NO_OPERATION: u8 = 1;
-        let mut options = Options::default();
+        let mut options = TcpOptions::default();
         while let [kind, rest @ ..] = bytes {
             bytes = match *kind {
                 END => break,
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_syn_of_linux() {
         let bytes = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 3, 3, 7];
-        let options = Options::parse(&bytes);
+        let options = TcpOptions::parse(&bytes);
         assert_eq!(options.mss, Some(Bytes::new(1460)));
         assert_eq!(options.window_scale, Some(7));
         assert!(options.sack_permitted);
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn sack_blocks_in_order() {
         let bytes = [1, 1, 5, 18, 0, 0, 0, 5, 0, 0, 0, 9, 0, 0, 0, 12, 0, 0, 0, 20];
-        let blocks = Options::parse(&bytes).sack;
+        let blocks = TcpOptions::parse(&bytes).sack;
         let expected =
             [(5, 9), (12, 20)].map(|(left, right)| (SequenceNumber(left), SequenceNumber(right)));
         assert_eq!(blocks.as_slice(), expected);
@@ -124,17 +124,17 @@ mod tests {
 
     #[test]
     fn fast_open_by_number_and_by_experiment() {
-        assert_eq!(Options::parse(&[34, 2]).fast_open, Some(0));
-        assert_eq!(Options::parse(&[34, 6, 1, 2, 3, 4]).fast_open, Some(4));
-        assert_eq!(Options::parse(&[254, 8, 0xf9, 0x89, 1, 2, 3, 4]).fast_open, Some(4));
-        assert_eq!(Options::parse(&[254, 4, 0xe2, 0xd4]).fast_open, None);
-        assert!(Options::parse(&[30, 4, 0, 1]).multipath);
+        assert_eq!(TcpOptions::parse(&[34, 2]).fast_open, Some(0));
+        assert_eq!(TcpOptions::parse(&[34, 6, 1, 2, 3, 4]).fast_open, Some(4));
+        assert_eq!(TcpOptions::parse(&[254, 8, 0xf9, 0x89, 1, 2, 3, 4]).fast_open, Some(4));
+        assert_eq!(TcpOptions::parse(&[254, 4, 0xe2, 0xd4]).fast_open, None);
+        assert!(TcpOptions::parse(&[30, 4, 0, 1]).multipath);
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read(bytes: Vec<u8>) {
-            let _ = Options::parse(&bytes);
+            let _ = TcpOptions::parse(&bytes);
         }
     }
 }

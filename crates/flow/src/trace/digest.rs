@@ -4,7 +4,7 @@ use super::bounds::TraceBounds;
 use super::differences::number;
 use super::direction::DirectionTrace;
 use super::marks::Mark;
-use super::packet::{Ends, Packet};
+use super::packet::{Packet, PathEnds};
 use super::silences::{Acked, Sent};
 use super::stall::Resumed;
 use crate::connection::{Label, LabelSet};
@@ -65,7 +65,7 @@ impl Digest {
     }
 
     /// Notes the next packet.
-    pub fn see(&mut self, packet: &Packet, sack: &SackBlocks, ends: &Ends) {
+    pub fn see(&mut self, packet: &Packet, sack: &SackBlocks, ends: &PathEnds) {
         self.now = self.now.max(packet.at.since(self.start).as_micros());
         let from = &mut self.directions[packet.from()];
         if packet.is_broken() {
@@ -101,7 +101,7 @@ impl Digest {
         directions
     }
 
-    fn see_data(&mut self, packet: &Packet, ends: &Ends) {
+    fn see_data(&mut self, packet: &Packet, ends: &PathEnds) {
         let (from, labels, length) = (packet.from(), packet.labels, packet.payload);
         let is_probe = labels.contains(Label::KeepAlive) || labels.contains(Label::ZeroWindowProbe);
         // A SYN takes up the number before the first byte.
@@ -144,7 +144,7 @@ impl Digest {
         }
     }
 
-    fn see_ack(&mut self, packet: &Packet, sack: &SackBlocks, ends: &Ends) {
+    fn see_ack(&mut self, packet: &Packet, sack: &SackBlocks, ends: &PathEnds) {
         let (of, labels) = (1 - packet.from(), packet.labels);
         let (space, direction) = (&mut self.spaces[of], &mut self.directions[of]);
         let ack = space.moved_to(ends.origins[of], packet.ack);

@@ -2,7 +2,7 @@
 
 use super::bounds::TraceBounds;
 use super::marks::{Mark, Marks};
-use super::points::{Event, Kind, Points};
+use super::points::{EventKind, Points, TracedEvent};
 use super::rate::RateBins;
 use super::silences::{Acked, Sent, Silences};
 use super::stall::{Stall, keep_longest};
@@ -34,12 +34,12 @@ pub struct DirectionTrace {
 impl DirectionTrace {
     pub(super) fn new(bounds: TraceBounds) -> Self {
         DirectionTrace {
-            segments: Points::new(Kind::Segment),
-            acks: Points::new(Kind::Value),
-            window_edge: Points::new(Kind::Value),
-            window: Points::new(Kind::Value),
-            in_flight: Points::new(Kind::Value),
-            rtt: Points::new(Kind::RoundTrip),
+            segments: Points::new(EventKind::Segment),
+            acks: Points::new(EventKind::Value),
+            window_edge: Points::new(EventKind::Value),
+            window: Points::new(EventKind::Value),
+            in_flight: Points::new(EventKind::Value),
+            rtt: Points::new(EventKind::RoundTrip),
             rate: RateBins::default(),
             marks: BTreeMap::new(),
             stalls: Vec::new(),
@@ -153,7 +153,7 @@ impl DirectionTrace {
 
     pub(super) fn add_segment(&mut self, at: u64, start: i64, end: i64, packet: u64) {
         let tag = super::differences::number(packet);
-        self.segments.push(Event { at, value: end, low: start, tag }, self.bounds.points);
+        self.segments.push(TracedEvent { at, value: end, low: start, tag }, self.bounds.points);
     }
 
     /// Notes the highest acknowledged number.
@@ -173,7 +173,10 @@ impl DirectionTrace {
 
     /// Notes a round trip of the data up to `sequence`.
     pub(super) fn add_rtt(&mut self, at: u64, micros: i64, sequence: i64) {
-        self.rtt.push(Event { at, value: micros, low: micros, tag: sequence }, self.bounds.points);
+        self.rtt.push(
+            TracedEvent { at, value: micros, low: micros, tag: sequence },
+            self.bounds.points,
+        );
     }
 
     pub(super) fn add_mark(&mut self, label: &'static str, mark: Mark) {

@@ -22,7 +22,7 @@ pub(super) struct Mark {
 
 /// A listed place in the sequence numbers of its direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct MarkedPlace {
     /// When, from the connection's first packet.
     pub at: Duration,
     /// The first byte, or the acknowledged number of an ACK.
@@ -47,8 +47,8 @@ impl Marks {
     }
 
     /// The listed places, in order of time.
-    pub fn places(&self) -> impl Iterator<Item = Place> {
-        self.listed.iter().map(|mark| Place {
+    pub fn places(&self) -> impl Iterator<Item = MarkedPlace> {
+        self.listed.iter().map(|mark| MarkedPlace {
             at: Duration::from_micros(mark.at),
             sequence: mark.sequence,
             end: mark.sequence.saturating_add(mark.length.into()),

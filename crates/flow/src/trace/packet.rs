@@ -66,7 +66,7 @@ pub(crate) struct Known {
 
 /// What a connection knows of its path, its ends by their numbers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ends {
+pub(crate) struct PathEnds {
     /// The number of the first byte of each end's data.
     pub origins: [Option<SequenceNumber>; 2],
     /// The handshake's round trip.
@@ -164,14 +164,14 @@ const CHUNK: usize = 64;
 
 /// Packets in order.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Log {
+pub(super) struct PacketLog {
     chunks: Vec<Vec<Packet>>,
     len: usize,
     /// SACK blocks, by the place of their packet. Few packets have any.
     sacks: Vec<(u32, SackBlocks)>,
 }
 
-impl Log {
+impl PacketLog {
     pub fn len(&self) -> usize {
         self.len
     }
@@ -202,6 +202,6 @@ impl Log {
 
     /// Forgets the packets.
     pub fn clear(&mut self) {
-        *self = Log::default();
+        *self = PacketLog::default();
     }
 }

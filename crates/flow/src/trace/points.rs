@@ -11,7 +11,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// What else is known of each event, where events are kept as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EventKind {
     /// Nothing.
     Value,
     /// Data: its length and the number of its packet.
@@ -22,21 +22,21 @@ pub(super) enum Kind {
 
 /// Something that happened.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Event {
+pub(super) struct TracedEvent {
     /// When, in µs from the connection's first packet.
     pub at: u64,
     /// The value after it.
     pub value: i64,
     /// Where it begins, if it has an extent; otherwise the value.
     pub low: i64,
-    /// By [`Kind`]: the packet's number, or a sequence number.
+    /// By [`EventKind`]: the packet's number, or a sequence number.
     pub tag: i64,
 }
 
-impl Event {
+impl TracedEvent {
     /// An event that is nothing but a value.
     pub fn of(at: u64, value: i64) -> Self {
-        Event { at, value, low: value, tag: 0 }
+        TracedEvent { at, value, low: value, tag: 0 }
     }
 }
 
@@ -62,8 +62,8 @@ impl Point {
         Duration::from_micros(self.at)
     }
 
-    fn of(event: &Event) -> Self {
-        let Event { at, value, low, .. } = *event;
+    fn of(event: &TracedEvent) -> Self {
+        let TracedEvent { at, value, low, .. } = *event;
         Point { at, first: value, min: low.min(value), max: value.max(low), last: value, count: 1 }
     }
 
@@ -78,9 +78,9 @@ impl Point {
 /// The points of one line.
 #[derive(Debug, Clone)]
 pub struct Points {
-    kind: Kind,
+    kind: EventKind,
     /// All events, while they are few.
-    events: Vec<Event>,
+    events: Vec<TracedEvent>,
     /// What the events became when they were many.
     merged: Vec<Point>,
     /// A stretch is of 2^`shift` µs; `None` while events are kept as they are.
@@ -88,7 +88,7 @@ pub struct Points {
 }
 
 impl Points {
-    pub(super) fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: EventKind) -> Self {
         Points { kind, events: Vec::new(), merged: Vec::new(), shift: None }
     }
 
@@ -121,7 +121,7 @@ impl Points {
 
     /// Adds an event, which must not be before the last. At most `most` events are kept as they
     /// are, or half as many merged points.
-    pub(super) fn push(&mut self, event: Event, most: usize) {
+    pub(super) fn push(&mut self, event: TracedEvent, most: usize) {
         match self.shift {
             None => self.events.push(event),
             Some(shift) => {
@@ -138,7 +138,7 @@ impl Points {
     /// Adds an event unless the value is the last one: what holds until it changes.
     pub(super) fn push_change(&mut self, at: u64, value: i64, most: usize) {
         if self.last() != Some(value) {
-            self.push(Event::of(at, value), most);
+            self.push(TracedEvent::of(at, value), most);
         }
     }
 
@@ -182,13 +182,13 @@ impl Serialize for Points {
             map.serialize_entry("value", &Differences(events.iter().map(|e| e.value)))?;
             let tags = Differences(events.iter().map(|e| e.tag));
             match self.kind {
-                Kind::Value => {}
-                Kind::Segment => {
+                EventKind::Value => {}
+                EventKind::Segment => {
                     let lengths = events.iter().map(|e| e.value.saturating_sub(e.low));
                     map.serialize_entry("length", &Plain(lengths))?;
                     map.serialize_entry("packet", &tags)?;
                 }
-                Kind::RoundTrip => map.serialize_entry("sequence", &tags)?,
+                EventKind::RoundTrip => map.serialize_entry("sequence", &tags)?,
             }
             return map.end();
         }
@@ -221,9 +221,10 @@ mod tests {
 
     #[test]
     fn a_burst_is_merged_before_what_is_alone() {
-        let mut points = Points::new(Kind::Value);
-        let burst = (0..9).map(|n| Event::of(1000 + n, n as i64));
-        let events = [Event::of(0, 70)].into_iter().chain(burst).chain([Event::of(90_000, 80)]);
+        let mut points = Points::new(EventKind::Value);
+        let burst = (0..9).map(|n| TracedEvent::of(1000 + n, n as i64));
+        let events =
+            [TracedEvent::of(0, 70)].into_iter().chain(burst).chain([TracedEvent::of(90_000, 80)]);
         events.for_each(|event| points.push(event, 8));
         let all: Vec<_> = points.iter().collect();
         assert_eq!(points.bucket(), Some(Duration::from_micros(8)));
@@ -240,13 +241,13 @@ mod tests {
             events in prop::collection::vec((0_u64..1 << 40, any::<i32>(), 0_i64..100), 1..300),
             most in 1_usize..40,
         ) {
-            let mut points = Points::new(Kind::Segment);
-            let mut all = Points::new(Kind::Segment);
+            let mut points = Points::new(EventKind::Segment);
+            let mut all = Points::new(EventKind::Segment);
             let mut at = 0_u64;
             for (after, value, length) in &events {
                 at = at.saturating_add(*after);
                 let value = i64::from(*value);
-                let event = Event { at, value, low: value - length, tag: 0 };
+                let event = TracedEvent { at, value, low: value - length, tag: 0 };
                 points.push(event, most);
                 all.push(event, usize::MAX);
             }

@@ -8,7 +8,7 @@ use super::Trace;
 use super::bounds::TraceBounds;
 use super::digest::Digest;
 use super::direction::DirectionTrace;
-use super::packet::{Ends, Known, Log, Packet};
+use super::packet::{Known, Packet, PacketLog, PathEnds};
 use crate::segment::Segment;
 use fullpipe_model::units::{Instant, Rate};
 
@@ -22,14 +22,14 @@ const PACKETS: usize = 2;
 pub(crate) struct Recorder {
     start: Instant,
     bounds: TraceBounds,
-    log: Log,
+    log: PacketLog,
     /// Absent until the log is full for the first time, which most connections' never is.
     digest: Option<Box<Digest>>,
 }
 
 impl Recorder {
     pub fn new(start: Instant, bounds: TraceBounds) -> Self {
-        Recorder { start, bounds, log: Log::default(), digest: None }
+        Recorder { start, bounds, log: PacketLog::default(), digest: None }
     }
 
     /// How many points, bins and places it holds, or what takes as much memory.
@@ -38,7 +38,7 @@ impl Recorder {
     }
 
     /// Keeps at most this much from now on.
-    pub fn set_bounds(&mut self, bounds: TraceBounds, ends: &Ends) {
+    pub fn set_bounds(&mut self, bounds: TraceBounds, ends: &PathEnds) {
         self.bounds = bounds;
         if let Some(digest) = &mut self.digest {
             digest.set_bounds(bounds);
@@ -62,7 +62,7 @@ impl Recorder {
 
     /// Makes points of the packets so far.
     #[cold]
-    pub fn digest(&mut self, ends: &Ends) {
+    pub fn digest(&mut self, ends: &PathEnds) {
         let (start, bounds) = (self.start, self.bounds);
         let digest = self.digest.get_or_insert_with(|| Box::new(Digest::new(start, bounds)));
         self.log.iter().for_each(|(packet, sack)| digest.see(packet, &sack, ends));
@@ -70,7 +70,7 @@ impl Recorder {
     }
 
     /// The trace. The data of end `client` comes first, as in `goodputs`.
-    pub fn finish(self, ends: Ends, client: usize, goodputs: [Option<Rate>; 2]) -> Trace {
+    pub fn finish(self, ends: PathEnds, client: usize, goodputs: [Option<Rate>; 2]) -> Trace {
         let is_long = self.digest.is_some();
         let trace = Trace::new(Recorded { recorder: self, ends, client, goodputs });
         if is_long { trace.digested() } else { trace }
@@ -81,7 +81,7 @@ impl Recorder {
 #[derive(Debug, Clone)]
 pub(crate) struct Recorded {
     recorder: Recorder,
-    ends: Ends,
+    ends: PathEnds,
     /// The end that opened the connection.
     client: usize,
     /// Of the client's data and the server's.

@@ -37,9 +37,9 @@ pub struct SocketSeries {
 struct Columns(Vec<(&'static str, Vec<Option<u64>>)>);
 
 /// A column's name, and how a sample gives its value.
-type Column = (&'static str, fn(&Sample) -> Option<u64>);
+type SampleColumn = (&'static str, fn(&Sample) -> Option<u64>);
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [SampleColumn; 8] = [
     ("cwnd_bytes", |sample| segments(sample, |info| Some(info.snd_cwnd))),
     ("ssthresh_bytes", |sample| {
         segments(sample, |info| Some(info.snd_ssthresh).filter(|segments| *segments < INFINITE))
@@ -78,7 +78,7 @@ impl SocketSeries {
             let micros = |from: Instant, to: Instant| number(to.since(from).as_micros());
             micros(start, sample.at) - micros(sample.at, start)
         };
-        let column = |(name, of): Column| (name, kept().map(of).collect::<Vec<_>>());
+        let column = |(name, of): SampleColumn| (name, kept().map(of).collect::<Vec<_>>());
         let known = COLUMNS.map(column).into_iter();
         SocketSeries {
             end,

@@ -7,27 +7,28 @@ use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::connection::Label;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::limit::Verdict;
-use fullpipe_flow::recapture::{Change, Recapture, Record, as_host};
+use fullpipe_flow::recapture::{CaptureChange, CapturedRecord, Recapture, as_host};
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::limit::Limit;
 use fullpipe_model::units::Duration;
 use std::net::IpAddr;
 
 /// What a capture at `point` has, changed.
-fn captured(transfer: &Transfer, point: Point, changes: &[Change]) -> Vec<Record> {
+fn captured(transfer: &Transfer, point: Point, changes: &[CaptureChange]) -> Vec<CapturedRecord> {
     let mut recapture = Recapture::new(changes);
     let mut records = Vec::new();
     for line in sim::run(transfer, point) {
         let data = line.packet();
         let original_length = data.len();
-        let record = Record { at: line.at, link_type: LinkType::RAW, data, original_length };
+        let record =
+            CapturedRecord { at: line.at, link_type: LinkType::RAW, data, original_length };
         recapture.push(record, &mut records);
     }
     recapture.finish(&mut records);
     records
 }
 
-fn connection(records: &[Record]) -> DiagnosedConnection {
+fn connection(records: &[CapturedRecord]) -> DiagnosedConnection {
     let mut analyzer = Analyzer::new(Config::default());
     for record in records {
         analyzer.push(record.at, record.link_type, &record.data, record.original_length).unwrap();
@@ -37,12 +38,12 @@ fn connection(records: &[Record]) -> DiagnosedConnection {
     connections.remove(0)
 }
 
-fn verdict(records: &[Record]) -> Verdict {
+fn verdict(records: &[CapturedRecord]) -> Verdict {
     connection(records).bulk().unwrap().verdict.clone()
 }
 
 #[track_caller]
-fn assert_first(records: &[Record], limit: Limit, which: &str) {
+fn assert_first(records: &[CapturedRecord], limit: Limit, which: &str) {
     let verdict = verdict(records);
     let steady = verdict.steadily_limited_by();
     assert_eq!(steady.limit, limit, "{which}: {:?}\n{}", verdict.steady, shown(&verdict));
@@ -104,7 +105,7 @@ fn without_the_start_the_senders_capture_still_tells_the_limit() {
             // That the window was larger once was in the part that is missing.
             continue;
         }
-        let records = captured(&transfer, Point::Sender, &[Change::Start { packets: 400 }]);
+        let records = captured(&transfer, Point::Sender, &[CaptureChange::Start { packets: 400 }]);
         assert_first(&records, limit, "cut");
         let scale = connection(&records).connection;
         assert_eq!(scale.client_to_server.window.scale, None, "the handshake is not there");
@@ -114,7 +115,7 @@ fn without_the_start_the_senders_capture_still_tells_the_limit() {
 #[test]
 fn a_scale_that_was_not_seen_is_told_by_the_edge_that_data_touches() {
     let transfer = Transfer { receive_buffer: 200_000, ..Transfer::default() };
-    let records = captured(&transfer, Point::Sender, &[Change::Start { packets: 400 }]);
+    let records = captured(&transfer, Point::Sender, &[CaptureChange::Start { packets: 400 }]);
     let connection = connection(&records).connection;
     let windows = [connection.client_to_server.window, connection.server_to_client.window];
     assert!(windows.iter().any(|window| window.scale_inferred == Some(7)), "{windows:?}");
@@ -124,7 +125,7 @@ fn a_scale_that_was_not_seen_is_told_by_the_edge_that_data_touches() {
 fn near_miss_a_window_of_unknown_scale_that_is_never_touched_is_no_limit() {
     // By its header the window is 128 times smaller than what is in flight.
     let transfer = Transfer { send_buffer: 250_000, ..Transfer::default() };
-    let records = captured(&transfer, Point::Sender, &[Change::Start { packets: 400 }]);
+    let records = captured(&transfer, Point::Sender, &[CaptureChange::Start { packets: 400 }]);
     let verdict = verdict(&records);
     assert_eq!(verdict.share(Limit::ReceiveWindow), 0.0, "{}", shown(&verdict));
 }
@@ -132,7 +133,7 @@ fn near_miss_a_window_of_unknown_scale_that_is_never_touched_is_no_limit() {
 #[test]
 fn a_snap_length_that_cuts_the_scale_off_leaves_it_unknown() {
     // 60 bytes of an Ethernet frame. Without the option, the window would count as never scaled.
-    let snap = [Change::Snap { bytes: 46 }];
+    let snap = [CaptureChange::Snap { bytes: 46 }];
     let send_buffer = Transfer { send_buffer: 250_000, ..Transfer::default() };
     let records = captured(&send_buffer, Point::Sender, &snap);
     assert_eq!(connection(&records).connection.client_to_server.window.scale, None);
@@ -147,7 +148,7 @@ fn a_snap_length_that_cuts_the_scale_off_leaves_it_unknown() {
 #[test]
 fn packets_that_a_mirror_port_repeats_are_not_sent_again() {
     let transfer = Transfer { receive_buffer: 200_000, bytes: 4_000_000, ..Transfer::default() };
-    let twice = Change::Twice { after: Duration::ZERO };
+    let twice = CaptureChange::Twice { after: Duration::ZERO };
     let mut records = captured(&transfer, Point::Sender, &[twice]);
     // The traces have no identifications, without which nobody can tell.
     (0_u16..).zip(&mut records).for_each(|(number, record)| {

@@ -45,7 +45,7 @@ pub(super) fn probe(settings: &HostSettings, memory: Bytes) -> Result<Evidence, 
         congestion_control: congestion::of(&listener)?,
         largest_asked_receive: socket_buffers::ask_receive(&asker, most)?,
         largest_asked_send: socket_buffers::ask_send(&asker, most)?,
-        pair: match Connection::open() {
+        pair: match LoopbackConnection::open() {
             Ok(connection) => Ok(connection.look(settings, memory)?),
             Err(error) => Err(error.to_string()),
         },
@@ -53,20 +53,24 @@ pub(super) fn probe(settings: &HostSettings, memory: Bytes) -> Result<Evidence, 
 }
 
 /// A connection over loopback, with both ends in our hands.
-struct Connection {
+struct LoopbackConnection {
     sender: TcpStream,
     receiver: TcpStream,
     diag: SockDiag,
 }
 
-impl Connection {
-    fn open() -> io::Result<Connection> {
+impl LoopbackConnection {
+    fn open() -> io::Result<LoopbackConnection> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let sender = TcpStream::connect(listener.local_addr()?)?;
         let (receiver, _) = listener.accept()?;
         sender.set_nonblocking(true)?;
         receiver.set_nonblocking(true)?;
-        Ok(Connection { sender, receiver, diag: SockDiag::open().map_err(io::Error::other)? })
+        Ok(LoopbackConnection {
+            sender,
+            receiver,
+            diag: SockDiag::open().map_err(io::Error::other)?,
+        })
     }
 
     fn look(mut self, settings: &HostSettings, memory: Bytes) -> Result<Pair, Refused> {

@@ -17,7 +17,7 @@ const BPF_LINK_CREATE: libc::c_int = 28;
 
 /// Where a program runs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct AttachPoint {
     /// `enum bpf_prog_type`.
     pub(crate) program_type: u32,
     /// `enum bpf_attach_type`, or a member's number in `structure`.
@@ -54,7 +54,7 @@ struct Load {
 }
 
 /// Loads a program. `subject` names it in messages.
-pub(crate) fn load(program: &[u64], place: Place, subject: &str) -> Result<OwnedFd, Refused> {
+pub(crate) fn load(program: &[u64], place: AttachPoint, subject: &str) -> Result<OwnedFd, Refused> {
     let license = CString::from(c"GPL");
     let mut log = vec![0u8; 16 << 10];
     let mut request = Load {
@@ -107,7 +107,7 @@ pub(crate) struct Shape {
 /// What `bpf(BPF_MAP_CREATE)` reads.
 #[repr(C)]
 #[derive(Default)]
-struct Table {
+struct MapAttributes {
     map_type: u32,
     key_size: u32,
     value_size: u32,
@@ -143,7 +143,7 @@ pub(crate) struct Map {
 impl Map {
     /// Makes a map.
     pub(crate) fn new(shape: Shape) -> io::Result<Map> {
-        let mut request = Table {
+        let mut request = MapAttributes {
             map_type: shape.map_type,
             key_size: 4,
             value_size: shape.value_size,
@@ -151,7 +151,7 @@ impl Map {
             map_flags: shape.flags,
             btf_fd: shape.types as u32,
             btf_vmlinux_value_type_id: shape.structure,
-            ..Table::default()
+            ..MapAttributes::default()
         };
         // SAFETY: `Table` is laid out as the kernel's union is for this command, and holds no
         // pointers.

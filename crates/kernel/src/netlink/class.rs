@@ -14,7 +14,7 @@ use crate::Refused;
 
 /// A class as the kernel lists it.
 #[derive(Debug, Clone, Copy)]
-struct Listed {
+struct ListedClass {
     handle: TcHandle,
     parent: TcHandle,
     most: Option<Rate>,
@@ -40,7 +40,7 @@ impl Netlink {
     }
 }
 
-fn class(message: &TcMessage) -> Listed {
+fn class(message: &TcMessage) -> ListedClass {
     let (mut kind, mut sent) = (String::new(), Bytes::ZERO);
     for attribute in &message.attributes {
         match attribute {
@@ -61,13 +61,13 @@ fn class(message: &TcMessage) -> Listed {
         "hfsc" => hfsc_upper_limit(&options),
         _ => None,
     };
-    Listed { handle: message.header.handle, parent: message.header.parent, most, sent }
+    ListedClass { handle: message.header.handle, parent: message.header.parent, most, sent }
 }
 
 /// Those that have no class below them.
-fn leaves(listed: &[Listed]) -> Vec<(u16, Class)> {
-    let is_leaf = |one: &&Listed| listed.iter().all(|other| other.parent != one.handle);
-    let told = |one: &Listed| {
+fn leaves(listed: &[ListedClass]) -> Vec<(u16, Class)> {
+    let is_leaf = |one: &&ListedClass| listed.iter().all(|other| other.parent != one.handle);
+    let told = |one: &ListedClass| {
         let (mut most, mut at) = (one.most, one.parent);
         // As many steps as there are classes: a list with a circle ends, too.
         for _ in listed {
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_class_is_bounded_by_those_above_it() {
         let handle = |minor| TcHandle { major: 1, minor };
-        let class = |minor, parent, most: Option<&str>| Listed {
+        let class = |minor, parent, most: Option<&str>| ListedClass {
             handle: handle(minor),
             parent: handle(parent),
             most: most.map(|rate| rate.parse().unwrap()),

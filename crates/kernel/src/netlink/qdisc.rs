@@ -23,26 +23,26 @@ const ETH_P_ALL: u16 = libc::ETH_P_ALL as u16;
 
 /// The position of a discipline on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum QdiscPlace {
     /// At the device itself.
     Root,
     /// Behind the netem at the root: it receives what that lets pass.
     Behind,
 }
 
-impl Place {
+impl QdiscPlace {
     fn handle(self) -> TcHandle {
         let major = match self {
-            Place::Root => 1,
-            Place::Behind => 2,
+            QdiscPlace::Root => 1,
+            QdiscPlace::Behind => 2,
         };
         TcHandle { major, minor: 0 }
     }
 
     fn parent(self) -> TcHandle {
         match self {
-            Place::Root => TcHandle::ROOT,
-            Place::Behind => TcHandle { major: Place::Root.handle().major, minor: CLASS },
+            QdiscPlace::Root => TcHandle::ROOT,
+            QdiscPlace::Behind => TcHandle { major: QdiscPlace::Root.handle().major, minor: CLASS },
         }
     }
 }
@@ -66,7 +66,12 @@ impl Netlink {
     ///
     /// # Errors
     /// netem has no fields for a value, the device does not exist, or the kernel has no netem.
-    pub fn set_netem(&mut self, device: &str, place: Place, netem: &Netem) -> Result<(), Refused> {
+    pub fn set_netem(
+        &mut self,
+        device: &str,
+        place: QdiscPlace,
+        netem: &Netem,
+    ) -> Result<(), Refused> {
         let subject = format!("on device {device} in {}", self.place);
         let options = netem::encode(netem).map_err(|error| {
             Refused::new("set netem", &subject, io::Error::new(io::ErrorKind::InvalidInput, error))
@@ -91,7 +96,11 @@ impl Netlink {
     }
 
     /// The netem on `device` as the kernel has it, without its distribution, and its counters.
-    pub fn netem(&mut self, device: &str, place: Place) -> Result<(Netem, QdiscCounters), Refused> {
+    pub fn netem(
+        &mut self,
+        device: &str,
+        place: QdiscPlace,
+    ) -> Result<(Netem, QdiscCounters), Refused> {
         let subject = format!("on device {device} in {}", self.place);
         let wrong = |what: &str| {
             Refused::new("read netem", &subject, io::Error::new(io::ErrorKind::InvalidData, what))
@@ -159,7 +168,7 @@ impl Netlink {
             .map_err(unknown_kind)
     }
 
-    fn qdisc_message(&mut self, device: &str, place: Place) -> Result<TcMessage, Refused> {
+    fn qdisc_message(&mut self, device: &str, place: QdiscPlace) -> Result<TcMessage, Refused> {
         let mut message = TcMessage::with_index(self.link_index(device)? as i32);
         message.header.handle = place.handle();
         message.header.parent = place.parent();

@@ -206,11 +206,11 @@ pub struct Drops {
 pub struct Port {
     kind: PortKind,
     fd: OwnedFd,
-    counters: Mutex<Counters>,
+    counters: Mutex<DropCounters>,
 }
 
 /// Sources of [`Port::drops`].
-struct Counters {
+struct DropCounters {
     /// For the namespace of `device`: the host's for TUN, the far end's for veth.
     netlink: Netlink,
     device: String,
@@ -218,9 +218,9 @@ struct Counters {
     socket: u64,
 }
 
-impl std::fmt::Debug for Counters {
+impl std::fmt::Debug for DropCounters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Counters").field("device", &self.device).finish_non_exhaustive()
+        f.debug_struct("DropCounters").field("device", &self.device).finish_non_exhaustive()
     }
 }
 
@@ -229,7 +229,7 @@ impl Port {
         Port {
             kind,
             fd,
-            counters: Mutex::new(Counters { netlink, device: device.into(), socket: 0 }),
+            counters: Mutex::new(DropCounters { netlink, device: device.into(), socket: 0 }),
         }
     }
 
@@ -273,7 +273,7 @@ impl Port {
     /// run, not for each packet.
     pub fn drops(&self) -> Result<Drops, Refused> {
         let mut counters = self.counters.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Counters { netlink, device, socket } = &mut *counters;
+        let DropCounters { netlink, device, socket } = &mut *counters;
         let link = netlink.counters(device)?;
         match self.kind {
             PortKind::Tun | PortKind::Tap => {

@@ -42,28 +42,28 @@ const TCP_NEW_SYN_RECV: u32 = 12;
 const STATES: u32 = !(1 << TCP_TIME_WAIT | 1 << TCP_LISTEN | 1 << TCP_NEW_SYN_RECV);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Family {
+pub(super) enum AddressFamily {
     V4,
     V6,
 }
 
-impl Family {
+impl AddressFamily {
     fn number(self) -> u8 {
         match self {
-            Family::V4 => libc::AF_INET as u8,
-            Family::V6 => libc::AF_INET6 as u8,
+            AddressFamily::V4 => libc::AF_INET as u8,
+            AddressFamily::V6 => libc::AF_INET6 as u8,
         }
     }
 
     fn from_number(number: u8) -> Option<Self> {
-        [Family::V4, Family::V6].into_iter().find(|family| family.number() == number)
+        [AddressFamily::V4, AddressFamily::V6].into_iter().find(|family| family.number() == number)
     }
 }
 
 /// A question about sockets.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Request {
-    family: Family,
+pub(super) struct DumpRequest {
+    family: AddressFamily,
     flags: u16,
     states: u32,
     extensions: u8,
@@ -72,12 +72,16 @@ pub(super) struct Request {
     remote: ([u8; 16], u16),
 }
 
-impl Request {
+impl DumpRequest {
     /// Requests all sockets of a family with these ports.
-    pub(super) fn dump(family: Family, local_port: Option<u16>, remote_port: Option<u16>) -> Self {
+    pub(super) fn dump(
+        family: AddressFamily,
+        local_port: Option<u16>,
+        remote_port: Option<u16>,
+    ) -> Self {
         let end = |port: Option<u16>| ([0; 16], port.unwrap_or(0));
         let (local, remote) = (end(local_port), end(remote_port));
-        Request {
+        DumpRequest {
             family,
             flags: NLM_F_REQUEST | NLM_F_DUMP,
             states: STATES,
@@ -90,30 +94,30 @@ impl Request {
 
     /// Requests the counters of all sockets of a family, without the names of their congestion
     /// controls.
-    pub(super) fn counters(family: Family) -> Self {
-        Request { extensions: COUNTERS, ..Request::dump(family, None, None) }
+    pub(super) fn counters(family: AddressFamily) -> Self {
+        DumpRequest { extensions: COUNTERS, ..DumpRequest::dump(family, None, None) }
     }
 
     /// Requests all listeners of a family.
-    pub(super) fn listeners(family: Family) -> Self {
-        Request { states: 1 << TCP_LISTEN, ..Request::dump(family, None, None) }
+    pub(super) fn listeners(family: AddressFamily) -> Self {
+        DumpRequest { states: 1 << TCP_LISTEN, ..DumpRequest::dump(family, None, None) }
     }
 
     /// Requests all sockets of a family that receive datagrams.
-    pub(super) fn datagrams(family: Family) -> Self {
-        Request {
+    pub(super) fn datagrams(family: AddressFamily) -> Self {
+        DumpRequest {
             protocol: libc::IPPROTO_UDP,
             states: 1 << TCP_CLOSE,
-            ..Request::dump(family, None, None)
+            ..DumpRequest::dump(family, None, None)
         }
     }
 
     /// Requests one connection.
     pub(super) fn one(local: SocketAddr, remote: SocketAddr) -> Self {
         let (local, remote) = (plain(local), plain(remote));
-        let family = if remote.is_ipv4() { Family::V4 } else { Family::V6 };
+        let family = if remote.is_ipv4() { AddressFamily::V4 } else { AddressFamily::V6 };
         let end = |end: SocketAddr| (octets(end), end.port());
-        Request {
+        DumpRequest {
             family,
             flags: NLM_F_REQUEST,
             states: STATES,
@@ -150,7 +154,7 @@ impl Request {
 
 /// What to do after a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum DumpProgress {
     /// Another datagram follows.
     More,
     /// It was the last one.
@@ -160,12 +164,12 @@ pub(super) enum Progress {
 }
 
 /// Reads a datagram of answers and appends a sample for each socket.
-pub(super) fn read(datagram: &[u8], at: Instant, samples: &mut Vec<Sample>) -> Progress {
+pub(super) fn read(datagram: &[u8], at: Instant, samples: &mut Vec<Sample>) -> DumpProgress {
     read_each(datagram, |payload| samples.extend(read_socket(payload, at)))
 }
 
 /// Reads a datagram of answers and appends each socket.
-pub(super) fn read_open(datagram: &[u8], sockets: &mut Vec<OpenSocket>) -> Progress {
+pub(super) fn read_open(datagram: &[u8], sockets: &mut Vec<OpenSocket>) -> DumpProgress {
     read_each(datagram, |payload| sockets.extend(read_open_socket(payload)))
 }
 
@@ -174,7 +178,7 @@ pub(super) fn read_identified(
     datagram: &[u8],
     at: Instant,
     visit: &mut dyn FnMut(HostSocket),
-) -> Progress {
+) -> DumpProgress {
     read_each(datagram, |payload| {
         if let Some(socket) = read_host_socket(payload, at) {
             visit(socket);
@@ -183,7 +187,7 @@ pub(super) fn read_identified(
 }
 
 /// Reads a datagram of answers and passes the payload of each socket to `each`.
-fn read_each(mut datagram: &[u8], mut each: impl FnMut(&[u8])) -> Progress {
+fn read_each(mut datagram: &[u8], mut each: impl FnMut(&[u8])) -> DumpProgress {
     let mut multi = false;
     while let Some((header, _)) = datagram.split_first_chunk::<HEADER_LEN>() {
         let length = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
@@ -191,15 +195,15 @@ fn read_each(mut datagram: &[u8], mut each: impl FnMut(&[u8])) -> Progress {
         multi |= u16::from_ne_bytes([header[6], header[7]]) & NLM_F_MULTI != 0;
         let Some(payload) = datagram.get(HEADER_LEN..length) else { break };
         match kind {
-            NLMSG_DONE => return Progress::Done,
+            NLMSG_DONE => return DumpProgress::Done,
             NLMSG_ERROR => {
                 let code = payload
                     .first_chunk()
                     .map_or(-libc::EBADMSG, |bytes| i32::from_ne_bytes(*bytes));
                 return if code == 0 {
-                    Progress::Done
+                    DumpProgress::Done
                 } else {
-                    Progress::Failed(code.saturating_neg())
+                    DumpProgress::Failed(code.saturating_neg())
                 };
             }
             SOCK_DIAG_BY_FAMILY => each(payload),
@@ -207,13 +211,13 @@ fn read_each(mut datagram: &[u8], mut each: impl FnMut(&[u8])) -> Progress {
         }
         datagram = datagram.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
-    if multi { Progress::More } else { Progress::Done }
+    if multi { DumpProgress::More } else { DumpProgress::Done }
 }
 
 /// The fixed part of an answer, without its timers.
 fn read_open_socket(payload: &[u8]) -> Option<OpenSocket> {
     let (fixed, _) = payload.split_first_chunk::<ANSWER_LEN>()?;
-    let family = Family::from_number(fixed[0])?;
+    let family = AddressFamily::from_number(fixed[0])?;
     let be16 = |offset: usize| u16::from_be_bytes([fixed[offset], fixed[offset + 1]]);
     let u32_at =
         |offset: usize| fixed[offset..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
@@ -335,7 +339,7 @@ mod tests {
     fn a_recorded_answer_says_what_ss_said() {
         let bytes = include_bytes!("../../tests/data/sock_diag-linux-6.18.bin");
         let mut samples = Vec::new();
-        assert_eq!(read(bytes, Instant::ZERO, &mut samples), Progress::Done);
+        assert_eq!(read(bytes, Instant::ZERO, &mut samples), DumpProgress::Done);
         let [sample] = samples.as_slice() else { panic!("{samples:?}") };
         assert_eq!((sample.local, sample.remote), (end("127.0.0.1:43697"), end("127.0.0.1:55578")));
         assert_eq!((sample.state, sample.rqueue), (TcpState::Established, Bytes::new(40_000)));
@@ -361,7 +365,7 @@ mod tests {
         let attributes = [(99, vec![1, 2, 3]), (INET_DIAG_CONG, b"cubic\0".to_vec()), (15, vec![])];
         let bytes = message(SOCK_DIAG_BY_FAMILY, NLM_F_MULTI, &socket(), &attributes);
         let mut samples = Vec::new();
-        assert_eq!(read(&bytes, Instant::from_nanos(5), &mut samples), Progress::More);
+        assert_eq!(read(&bytes, Instant::from_nanos(5), &mut samples), DumpProgress::More);
         let [sample] = samples.as_slice() else { panic!("{samples:?}") };
         assert_eq!(sample.local, "10.0.0.1:80".parse().unwrap());
         assert_eq!(sample.remote, "10.0.0.2:40000".parse().unwrap());
@@ -370,7 +374,7 @@ mod tests {
         assert_eq!(sample.congestion_control.as_deref(), Some("cubic"));
         assert!(sample.info.is_none() && sample.memory.is_none());
         let mut sockets = Vec::new();
-        assert_eq!(read_open(&bytes, &mut sockets), Progress::More);
+        assert_eq!(read_open(&bytes, &mut sockets), DumpProgress::More);
         let [socket] = sockets.as_slice() else { panic!("{sockets:?}") };
         assert_eq!(
             (socket.local, socket.unread, socket.unsent),
@@ -384,13 +388,13 @@ mod tests {
         let mut samples = Vec::new();
         let mut read =
             |kind, body: &[u8]| read(&message(kind, 0, body, &[]), Instant::ZERO, &mut samples);
-        assert_eq!(read(NLMSG_DONE, &[0; 4]), Progress::Done);
+        assert_eq!(read(NLMSG_DONE, &[0; 4]), DumpProgress::Done);
         assert_eq!(
             read(NLMSG_ERROR, &(-libc::ENOENT).to_ne_bytes()),
-            Progress::Failed(libc::ENOENT)
+            DumpProgress::Failed(libc::ENOENT)
         );
-        assert_eq!(read(NLMSG_ERROR, &0i32.to_ne_bytes()), Progress::Done);
-        assert_eq!(read(NLMSG_ERROR, &[]), Progress::Failed(libc::EBADMSG));
+        assert_eq!(read(NLMSG_ERROR, &0i32.to_ne_bytes()), DumpProgress::Done);
+        assert_eq!(read(NLMSG_ERROR, &[]), DumpProgress::Failed(libc::EBADMSG));
     }
 
     proptest! {

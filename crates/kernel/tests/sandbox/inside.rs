@@ -61,7 +61,7 @@ pub fn case(name: &str) -> Option<Case> {
             std::thread::scope(|scope| {
                 let (reader, writer) = std::io::pipe().unwrap();
                 scope.spawn(move || (&reader).read_to_end(&mut Vec::new()));
-                let nested = sandbox::run(&sandbox::Options::default(), |_| 1);
+                let nested = sandbox::run(&sandbox::SandboxOptions::default(), |_| 1);
                 assert!(matches!(nested, Err(SandboxError::Threads(2))), "{nested:?}");
                 drop(writer);
             });

@@ -38,7 +38,10 @@ fn main() -> ExitCode {
 
 fn inside(case: &str, journals: PathBuf) -> ExitCode {
     let case = inside::case(case).expect("the harness knows the cases");
-    match sandbox::run(&sandbox::Options { journals: Some(journals), ..Default::default() }, case) {
+    match sandbox::run(
+        &sandbox::SandboxOptions { journals: Some(journals), ..Default::default() },
+        case,
+    ) {
         Ok(exit) => ExitCode::from(exit.code() as u8),
         Err(error) => {
             eprintln!("{error}");

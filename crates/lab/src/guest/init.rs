@@ -95,8 +95,8 @@ fn run(meeting: &Path) -> Result<Answer, String> {
             }
         }
     };
-    let exit =
-        sandbox::run(&sandbox::Options::default(), work).map_err(|error| error.to_string())?;
+    let exit = sandbox::run(&sandbox::SandboxOptions::default(), work)
+        .map_err(|error| error.to_string())?;
     // The answer was written in there: this process is another one.
     match exit {
         sandbox::Exit::Code(0) => Answer::read(meeting).map_err(|error| error.to_string()),

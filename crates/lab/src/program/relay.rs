@@ -41,15 +41,15 @@ impl Service for NoTests {
 }
 
 /// What both ends prove to each other.
-struct Identity {
+struct RelayIdentity {
     near: PrivateKey,
     far: PrivateKey,
 }
 
-impl Identity {
-    fn new() -> Result<Identity, ProgramError> {
+impl RelayIdentity {
+    fn new() -> Result<RelayIdentity, ProgramError> {
         let made = || PrivateKey::generate().ok_or_else(|| failed("no random numbers"));
-        Ok(Identity { near: made()?, far: made()? })
+        Ok(RelayIdentity { near: made()?, far: made()? })
     }
 
     fn near_keys(&self) -> Option<Keys> {
@@ -66,7 +66,7 @@ pub fn receive(
     stop: &Stop,
     progress: &AtomicU64,
 ) -> Result<Received, ProgramError> {
-    let identity = Identity::new()?;
+    let identity = RelayIdentity::new()?;
     let (over, address) = (Stop::new(), listener(scenario));
     let origin = behind(address);
     let options = FarEndOptions {
@@ -109,7 +109,7 @@ pub fn receive(
 /// The near end, and the download through it.
 fn through(
     scenario: &Scenario,
-    identity: &Identity,
+    identity: &RelayIdentity,
     url: &str,
     (stop, over): (&Stop, &Stop),
     progress: &AtomicU64,

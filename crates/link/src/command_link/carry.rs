@@ -5,7 +5,7 @@
 //! killed, the kernel closes its sockets, and a server must not take half of an upload for all of
 //! it.
 
-use super::connections::Connection;
+use super::connections::CarriedConnection;
 use super::destinations::{PAUSE, THREAD_STACK};
 use fullpipe_kernel::wait::{self, PollFd, PollFlags};
 use fullpipe_kernel::{clock, transparent};
@@ -33,7 +33,7 @@ struct OneWay<'a> {
 
 /// Carries bytes in both directions until both sides have ended. If one is reset, dropping the
 /// other resets it too.
-pub(super) fn join(near: &TcpStream, far: &TcpStream, connection: &Connection) {
+pub(super) fn join(near: &TcpStream, far: &TcpStream, connection: &CarriedConnection) {
     let broken = AtomicBool::new(false);
     for stream in [near, far] {
         // Data that was sent in small pieces is passed on in small pieces.

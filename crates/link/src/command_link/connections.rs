@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A connection of the command: its end at the gateway, and the onward connection.
 #[derive(Debug, Default)]
-pub(super) struct Connection {
+pub(super) struct CarriedConnection {
     far: OnceLock<Arc<TcpStream>>,
     /// Bytes that were read from the command's side and not yet written to the other.
     carried: AtomicU64,
@@ -25,14 +25,14 @@ pub(super) struct Connection {
 
 /// Identifies a connection: the command's end, and the end that it requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Ends {
+pub(super) struct ConnectionEnds {
     /// The command's end.
     pub(super) near: SocketAddr,
     /// The requested end.
     pub(super) meant: SocketAddr,
 }
 
-impl Connection {
+impl CarriedConnection {
     /// Records the onward connection.
     pub(super) fn connected(&self, far: &Arc<TcpStream>) {
         let _ = self.far.set(Arc::clone(far));
@@ -77,38 +77,38 @@ impl Connection {
 
 /// All connections; each has a slot.
 #[derive(Debug)]
-pub(super) struct Connections {
-    all: Mutex<HashMap<Ends, Arc<Connection>>>,
+pub(super) struct ConnectionTable {
+    all: Mutex<HashMap<ConnectionEnds, Arc<CarriedConnection>>>,
     max: usize,
     counters: Arc<GatewayCounters>,
 }
 
-impl Connections {
+impl ConnectionTable {
     /// An empty table for at most `max` connections; refused ones are counted.
-    pub(super) fn new(max: usize, counters: &Arc<GatewayCounters>) -> Connections {
-        Connections { all: Mutex::default(), max, counters: Arc::clone(counters) }
+    pub(super) fn new(max: usize, counters: &Arc<GatewayCounters>) -> ConnectionTable {
+        ConnectionTable { all: Mutex::default(), max, counters: Arc::clone(counters) }
     }
 
     /// Takes a slot for a connection, which is freed when it is dropped; `None` if there is none,
     /// which is counted.
-    pub(super) fn enter(self: &Arc<Self>, ends: Ends) -> Option<Slot> {
+    pub(super) fn enter(self: &Arc<Self>, ends: ConnectionEnds) -> Option<Slot> {
         let mut all = self.lock();
         if all.len() >= self.max {
             self.counters.refuse_connection();
             return None;
         }
-        let connection = Arc::new(Connection::default());
+        let connection = Arc::new(CarriedConnection::default());
         all.insert(ends, Arc::clone(&connection));
         Some(Slot { ends, connection, connections: Arc::clone(self) })
     }
 
     /// Whether the onward connection exists already; `None` if there is no such connection.
-    pub(super) fn is_connected(&self, ends: Ends) -> Option<bool> {
+    pub(super) fn is_connected(&self, ends: ConnectionEnds) -> Option<bool> {
         self.lock().get(&ends).map(|connection| connection.far.get().is_some())
     }
 
     /// Passes the command's end to the thread that expects it; returns it if nobody does.
-    pub(super) fn hand_over(&self, ends: Ends, near: TcpStream) -> Result<(), TcpStream> {
+    pub(super) fn hand_over(&self, ends: ConnectionEnds, near: TcpStream) -> Result<(), TcpStream> {
         let Some(connection) = self.lock().get(&ends).map(Arc::clone) else { return Err(near) };
         let expects = connection.expects.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(sender) = expects else { return Err(near) };
@@ -117,14 +117,14 @@ impl Connections {
     }
 
     /// Connections with data that a server has not received, and how much.
-    pub(super) fn owed(&self) -> Vec<(Ends, Bytes)> {
+    pub(super) fn owed(&self) -> Vec<(ConnectionEnds, Bytes)> {
         self.lock()
             .iter()
             .filter_map(|(&ends, connection)| Some((ends, connection.owed()?)))
             .collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Ends, Arc<Connection>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ConnectionEnds, Arc<CarriedConnection>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -132,10 +132,10 @@ impl Connections {
 /// A connection's place in the table.
 #[derive(Debug)]
 pub(super) struct Slot {
-    ends: Ends,
+    ends: ConnectionEnds,
     /// The connection.
-    pub(super) connection: Arc<Connection>,
-    connections: Arc<Connections>,
+    pub(super) connection: Arc<CarriedConnection>,
+    connections: Arc<ConnectionTable>,
 }
 
 impl Drop for Slot {
@@ -152,8 +152,8 @@ impl Drop for Slot {
 mod tests {
     use super::*;
 
-    fn ends(port: u16) -> Ends {
-        Ends {
+    fn ends(port: u16) -> ConnectionEnds {
+        ConnectionEnds {
             near: SocketAddr::from(([10, 77, 0, 2], port)),
             meant: SocketAddr::from(([192, 0, 2, 1], 80)),
         }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_slot_is_given_back_when_it_is_dropped() {
         let counters = Arc::default();
-        let connections = Arc::new(Connections::new(20, &counters));
+        let connections = Arc::new(ConnectionTable::new(20, &counters));
         let mut slots: Vec<_> =
             (0..20).map(|port| connections.enter(ends(port)).unwrap()).collect();
         assert!(connections.enter(ends(60_000)).is_none());
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn something_is_owed_until_the_end_has_come_and_all_is_written() {
-        let connections = Arc::new(Connections::new(20, &Arc::default()));
+        let connections = Arc::new(ConnectionTable::new(20, &Arc::default()));
         let slot = connections.enter(ends(1)).unwrap();
         assert_eq!(connections.owed(), [], "without a handshake nothing can have been sent");
         slot.connection.accepted();

@@ -4,7 +4,7 @@
 //! end with the link, so the link waits: for the command's own sockets, for those of the gateway,
 //! and until a server that was started with the link has read everything.
 
-use super::connections::Connections;
+use super::connections::ConnectionTable;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_kernel::sock_diag::{OpenSocket, SockDiag};
 use fullpipe_kernel::wait::{self, PollFd, PollFlags};
@@ -65,7 +65,7 @@ pub(super) enum FarReceiver {
     /// Another command, with sockets in its own namespace.
     Server(SockDiag),
     /// The gateway, with its sockets towards the command.
-    Gateway(SockDiag, Arc<Connections>),
+    Gateway(SockDiag, Arc<ConnectionTable>),
     /// Machines outside, which acknowledge to the command itself.
     World,
 }
@@ -146,7 +146,7 @@ impl Delivery {
 fn gateway_shares(
     shares: &mut HashMap<SocketAddr, PendingConnection>,
     sockets: &[OpenSocket],
-    connections: &Connections,
+    connections: &ConnectionTable,
 ) {
     for (ends, bytes) in connections.owed() {
         let socket = sockets.iter().find(|socket| socket.remote == ends.near);

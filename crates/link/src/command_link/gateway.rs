@@ -19,7 +19,7 @@
 //! The gateway lives as long as the process.
 
 use super::bounds::{Bounds, GatewayCounters};
-use super::connections::Connections;
+use super::connections::ConnectionTable;
 use super::datagrams::Passing;
 use super::destinations::{Destinations, spawn};
 use super::requests::{Gateway, accept, take};
@@ -46,7 +46,7 @@ pub(super) fn start(
     outside: &Arc<Outside>,
     destinations: Destinations,
     counters: &Arc<GatewayCounters>,
-) -> Result<Arc<Connections>, Refused> {
+) -> Result<Arc<ConnectionTable>, Refused> {
     let LinkEnd { ns, device, .. } = &ends.server;
     let bounds = Bounds::within(DescriptorLimit::own().raise());
     let mut netlink = Netlink::open(ns)?;
@@ -54,7 +54,7 @@ pub(super) fn start(
         requests: ConnectionRequests::open(ns, netlink.link_index(device)?)?,
         outside: Arc::clone(outside),
         destinations,
-        connections: Arc::new(Connections::new(bounds.connections, counters)),
+        connections: Arc::new(ConnectionTable::new(bounds.connections, counters)),
         near: Mutex::new(SockDiag::open_in(&ends.client.ns)?),
     });
     let everything = [IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED)];

@@ -157,7 +157,7 @@ pub struct CommandLink {
     far_end: FarEnd,
     nat: Option<nat::Nat>,
     /// The connections of a gateway.
-    connections: Option<Arc<connections::Connections>>,
+    connections: Option<Arc<connections::ConnectionTable>>,
     surroundings: Surroundings,
     counters: Arc<GatewayCounters>,
 }

@@ -2,7 +2,7 @@
 //! known.
 
 use super::carry::join;
-use super::connections::{Connections, Ends, Slot};
+use super::connections::{ConnectionEnds, ConnectionTable, Slot};
 use super::destinations::{Destinations, PAUSE, spawn};
 use fullpipe_kernel::connection_request::{ConnectionRequest, ConnectionRequests, Refusal};
 use fullpipe_kernel::outside::Outside;
@@ -26,7 +26,7 @@ pub(super) struct Gateway {
     pub(super) requests: ConnectionRequests,
     pub(super) outside: Arc<Outside>,
     pub(super) destinations: Destinations,
-    pub(super) connections: Arc<Connections>,
+    pub(super) connections: Arc<ConnectionTable>,
     /// Finds the command's sockets.
     pub(super) near: Mutex<SockDiag>,
 }
@@ -47,7 +47,7 @@ pub(super) fn take(gateway: &Arc<Gateway>) {
             std::thread::park_timeout(PAUSE);
             continue;
         };
-        let ends = Ends { near: request.from, meant: request.to };
+        let ends = ConnectionEnds { near: request.from, meant: request.to };
         match gateway.connections.is_connected(ends) {
             // The answer to the first SYN was lost, or is on its way.
             Some(true) => drop(gateway.requests.pass(&request)),
@@ -58,7 +58,7 @@ pub(super) fn take(gateway: &Arc<Gateway>) {
 }
 
 /// Answers `request` on a thread; refuses it at once if there is no slot or no thread.
-fn begin(gateway: &Arc<Gateway>, ends: Ends, request: ConnectionRequest) {
+fn begin(gateway: &Arc<Gateway>, ends: ConnectionEnds, request: ConnectionRequest) {
     let request = Arc::new(request);
     let begun = gateway.connections.enter(ends).is_some_and(|slot| {
         let (gateway, request) = (Arc::clone(gateway), Arc::clone(&request));
@@ -78,7 +78,7 @@ pub(super) fn accept(listener: &TcpListener, gateway: &Arc<Gateway>) {
             continue;
         };
         let Ok(meant) = near.local_addr() else { continue };
-        let ends = Ends { near: from, meant };
+        let ends = ConnectionEnds { near: from, meant };
         let Err(near) = gateway.connections.hand_over(ends, near) else { continue };
         // Its request had IPv6 extension headers, which are not parsed, so the connection is
         // already established.

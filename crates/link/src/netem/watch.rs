@@ -35,18 +35,18 @@ pub enum WatchError {
 
 /// A thread that captures at both edges.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct EdgeCapture {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<u64, WatchError>>,
     writer: Writer,
 }
 
-impl Watch {
+impl EdgeCapture {
     pub(super) fn start(
         server: PacketRing,
         client: PacketRing,
         options: CaptureOptions<'_>,
-    ) -> Result<Watch, WatchError> {
+    ) -> Result<EdgeCapture, WatchError> {
         let paths = EDGES.map(|name| options.directory.join(name));
         let (writer, streams) = Writer::start(
             &paths.each_ref().map(|path| path.as_path()),
@@ -58,7 +58,7 @@ impl Watch {
             let (stop, epoch) = (Arc::clone(&stop), options.epoch);
             move || run([server, client], streams, epoch, &stop)
         });
-        Ok(Watch { stop, thread: thread.map_err(WatchError::Thread)?, writer })
+        Ok(EdgeCapture { stop, thread: thread.map_err(WatchError::Thread)?, writer })
     }
 
     /// Ends it; returns the number of packets that the captures miss.

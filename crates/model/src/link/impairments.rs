@@ -2,7 +2,7 @@
 //! queue draws.
 
 use super::loss::LossState;
-use super::random::{Correlated, Purpose, Stream};
+use super::random::{Correlated, Purpose, RandomStream};
 use super::{Bit, Config, Delay, LossModel, Reorder};
 use crate::units::{Bytes, Probability};
 
@@ -27,10 +27,10 @@ pub(super) struct Impairments {
     loss: LossState,
     duplicate: Correlated,
     corrupt: Correlated,
-    bits: Stream,
+    bits: RandomStream,
     reorder: Correlated,
     delay: Correlated,
-    copies: Stream,
+    copies: RandomStream,
     /// Packets since the last one that overtook.
     since_overtaking: u32,
 }
@@ -81,10 +81,10 @@ impl Impairments {
             loss: LossState::new(seed),
             duplicate: Correlated::new(seed, Purpose::Duplicate),
             corrupt: Correlated::new(seed, Purpose::Corrupt),
-            bits: Stream::new(!seed, Purpose::Corrupt),
+            bits: RandomStream::new(!seed, Purpose::Corrupt),
             reorder: Correlated::new(seed, Purpose::Reorder),
             delay: Correlated::new(seed, Purpose::Delay),
-            copies: Stream::new(seed, Purpose::Copies),
+            copies: RandomStream::new(seed, Purpose::Copies),
             since_overtaking: 0,
         }
     }

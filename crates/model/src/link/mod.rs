@@ -88,7 +88,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use transmitter::{Service, Transmitter};
 use waiting::{Promised, Queue, QueueState};
-use wire::{Entry, Marks, Wire};
+use wire::{Departures, Marks, WireEntry};
 
 /// One direction of a path that carries packets identified by `T` (an index, a buffer). `T` is
 /// cloned if a packet is duplicated.
@@ -106,7 +106,7 @@ pub struct Link<T> {
     held_since: Instant,
     transmitter: Transmitter,
     promised: Promised,
-    wire: Wire<T>,
+    wire: Departures<T>,
     gate: Option<Gate>,
     /// Packets that were admitted and then dropped, not yet reported.
     dropped: VecDeque<Dropped<T>>,
@@ -130,7 +130,7 @@ impl<T: Clone> Link<T> {
             held_since: Instant::ZERO,
             transmitter: Transmitter::new(config, schedule.as_ref(), Instant::ZERO),
             promised: Promised::default(),
-            wire: Wire::with_capacity(config.packets_in_flight(capacity)),
+            wire: Departures::with_capacity(config.packets_in_flight(capacity)),
             gate: config.slot.as_ref().map(|slot| Gate::new(slot, seed)),
             schedule,
             dropped: VecDeque::new(),
@@ -294,7 +294,7 @@ impl<T: Clone> Link<T> {
         self.counters.reordered_packets += u64::from(overtakes);
         let at = if overtakes { end } else { end + self.delay(end, marks.random) };
         let queued = served_at.since(arrived);
-        self.wire.insert(Entry { item, size, serialised_at: end, at, arrived, queued, marks });
+        self.wire.insert(WireEntry { item, size, serialised_at: end, at, arrived, queued, marks });
     }
 
     /// The delay of a packet that enters the wire at `at`.
@@ -324,7 +324,7 @@ impl<T: Clone> Link<T> {
         if at > self.now {
             return None;
         }
-        let Entry { item, size, queued, marks, .. } = self.wire.pop_first()?;
+        let WireEntry { item, size, queued, marks, .. } = self.wire.pop_first()?;
         if let Some(gate) = &mut self.gate {
             gate.left(size);
         }
@@ -365,7 +365,7 @@ impl<T: Clone> Link<T> {
     /// slot has not yet decided, so this may be empty while [`Link::poll_at`] is not `None`.
     pub fn planned(&self) -> impl Iterator<Item = (&T, Instant)> {
         let slot = self.gate.as_ref().map(|gate| gate.present());
-        let decided = move |(index, entry): &(usize, &Entry<T>)| match slot {
+        let decided = move |(index, entry): &(usize, &WireEntry<T>)| match slot {
             None => true,
             Some(None) => false,
             Some(Some((opens, packets))) => entry.at <= opens && *index < packets as usize,

@@ -22,11 +22,13 @@ pub(super) enum Purpose {
 
 /// A stream of random bits.
 #[derive(Debug)]
-pub(super) struct Stream(Pcg64Mcg);
+pub(super) struct RandomStream(Pcg64Mcg);
 
-impl Stream {
+impl RandomStream {
     pub fn new(seed: u64, purpose: Purpose) -> Self {
-        Stream(Pcg64Mcg::seed_from_u64(seed ^ (purpose as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        RandomStream(Pcg64Mcg::seed_from_u64(
+            seed ^ (purpose as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        ))
     }
 
     pub fn next(&mut self) -> u64 {
@@ -43,7 +45,7 @@ impl Stream {
 /// behaviour, kept because figures are compared with netem's.
 #[derive(Debug)]
 pub(super) struct Correlated {
-    stream: Stream,
+    stream: RandomStream,
     /// In 2^-32.
     last: u64,
 }
@@ -52,8 +54,8 @@ impl Correlated {
     pub fn new(seed: u64, purpose: Purpose) -> Self {
         // The draw before the first comes from another stream, so that the fresh draws are the same
         // with and without correlation.
-        let last = Stream::new(!seed, purpose).next() >> 32;
-        Correlated { stream: Stream::new(seed, purpose), last }
+        let last = RandomStream::new(!seed, purpose).next() >> 32;
+        Correlated { stream: RandomStream::new(seed, purpose), last }
     }
 
     /// 64 random bits, uniform without a correlation.

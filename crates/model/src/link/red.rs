@@ -6,7 +6,7 @@
 //! is dropped.
 
 use super::discipline::Red;
-use super::random::{Purpose, Stream};
+use super::random::{Purpose, RandomStream};
 use crate::units::{Bytes, Instant, Probability, Rate};
 
 /// The packet size that averages are counted in, as tc(8) recommends.
@@ -34,7 +34,7 @@ pub(super) struct RedState {
     average: f64,
     /// Packets since the last drop; `None` below the lower threshold.
     since: Option<u64>,
-    random: Stream,
+    random: RandomStream,
 }
 
 impl RedState {
@@ -53,7 +53,7 @@ impl RedState {
             packet_time: MEAN_PACKET * 8e9 / rate.as_f64().max(1.0),
             average: 0.0,
             since: None,
-            random: Stream::new(seed, Purpose::Discipline),
+            random: RandomStream::new(seed, Purpose::Discipline),
         }
     }
 

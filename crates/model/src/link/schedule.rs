@@ -1,7 +1,7 @@
 //! Prepared changes over time: which rate and delay apply at a time, and until when.
 
 use super::changes::{Changes, Handover, Steps};
-use super::random::{Purpose, Stream};
+use super::random::{Purpose, RandomStream};
 use super::{Config, Delay};
 use crate::units::{Duration, Rate};
 
@@ -72,7 +72,7 @@ impl Schedule {
                     u128::from(handover.delay_max.saturating_sub(handover.delay_min).as_nanos())
                         + 1;
                 // Not a stream: an interval has the same satellite however the time reached it.
-                let random = Stream::new(seed.wrapping_add(number), Purpose::Handover).next();
+                let random = RandomStream::new(seed.wrapping_add(number), Purpose::Handover).next();
                 let drawn = Duration::from_nanos(((u128::from(random) * width) >> 64) as u64);
                 let delay = handover.delay_min.saturating_add(drawn);
                 let sends = handover.interval.saturating_sub(handover.outage);

@@ -2,7 +2,7 @@
 
 use super::distribution::Distribution;
 use super::grammar::{Reader, WordsError, words_serde};
-use super::random::{Purpose, Stream};
+use super::random::{Purpose, RandomStream};
 use crate::units::{Bytes, Duration, Instant};
 use std::num::NonZeroU32;
 
@@ -48,7 +48,7 @@ pub enum Spacing {
 #[derive(Debug)]
 pub(super) struct Gate {
     slot: Slot,
-    random: Stream,
+    random: RandomStream,
     /// When the present slot opens or opened; `None` before the first packet.
     opens: Option<Instant>,
     packets_left: u32,
@@ -57,7 +57,7 @@ pub(super) struct Gate {
 
 impl Gate {
     pub fn new(slot: &Slot, seed: u64) -> Self {
-        let random = Stream::new(seed, Purpose::Slot);
+        let random = RandomStream::new(seed, Purpose::Slot);
         let mut gate = Gate {
             slot: slot.clone(),
             random,

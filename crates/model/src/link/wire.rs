@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// A packet on its way.
 #[derive(Debug)]
-pub(super) struct Entry<T> {
+pub(super) struct WireEntry<T> {
     pub item: T,
     pub size: Bytes,
     /// When its last bit is serialised; until then it is in the queue.
@@ -34,19 +34,19 @@ pub(super) struct Marks {
 /// Entries sorted by departure. Those that depart in the order of arrival (all of them, if the
 /// delay is constant) are in a queue; only those that overtake are in a sorted map.
 #[derive(Debug)]
-pub(super) struct Wire<T> {
-    in_order: VecDeque<Entry<T>>,
-    early: BTreeMap<(Instant, u64), Entry<T>>,
+pub(super) struct Departures<T> {
+    in_order: VecDeque<WireEntry<T>>,
+    early: BTreeMap<(Instant, u64), WireEntry<T>>,
     /// Distinguishes entries that depart at the same time.
     serial: u64,
 }
 
-impl<T> Wire<T> {
+impl<T> Departures<T> {
     pub fn with_capacity(packets: usize) -> Self {
-        Wire { in_order: VecDeque::with_capacity(packets), early: BTreeMap::new(), serial: 0 }
+        Departures { in_order: VecDeque::with_capacity(packets), early: BTreeMap::new(), serial: 0 }
     }
 
-    pub fn insert(&mut self, entry: Entry<T>) {
+    pub fn insert(&mut self, entry: WireEntry<T>) {
         if self.in_order.back().is_none_or(|last| last.at <= entry.at) {
             self.in_order.push_back(entry);
         } else {
@@ -55,11 +55,11 @@ impl<T> Wire<T> {
         }
     }
 
-    pub fn first(&self) -> Option<&Entry<T>> {
+    pub fn first(&self) -> Option<&WireEntry<T>> {
         if self.early_is_first() { self.early.values().next() } else { self.in_order.front() }
     }
 
-    pub fn pop_first(&mut self) -> Option<Entry<T>> {
+    pub fn pop_first(&mut self) -> Option<WireEntry<T>> {
         if self.early_is_first() {
             self.early.pop_first().map(|(_, entry)| entry)
         } else {
@@ -73,7 +73,7 @@ impl<T> Wire<T> {
         self.in_order.front().is_none_or(|front| *early < front.at)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Entry<T>> {
+    pub fn iter(&self) -> impl Iterator<Item = &WireEntry<T>> {
         let (mut in_order, mut early) =
             (self.in_order.iter().peekable(), self.early.values().peekable());
         std::iter::from_fn(move || match (in_order.peek(), early.peek()) {
@@ -84,7 +84,7 @@ impl<T> Wire<T> {
     }
 
     /// Removes what has not been serialised at `now`, in the order of service.
-    pub fn take_unserialised(&mut self, now: Instant) -> Vec<Entry<T>> {
+    pub fn take_unserialised(&mut self, now: Instant) -> Vec<WireEntry<T>> {
         let (waiting, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.in_order)
             .into_iter()
             .partition(|entry| entry.serialised_at > now);

@@ -29,6 +29,15 @@ pub use tcp_info::{ParseTcpInfoError, TcpInfo};
 use crate::units::{Bytes, Instant, column};
 use std::net::SocketAddr;
 
+/// A socket's own end and the other one.
+pub type SocketEnds = (SocketAddr, SocketAddr);
+
+/// The ends with plain addresses: a socket of IPv6 may have an address of IPv4.
+pub fn canonical_ends((local, remote): SocketEnds) -> SocketEnds {
+    let plain = |end: SocketAddr| SocketAddr::new(end.ip().to_canonical(), end.port());
+    (plain(local), plain(remote))
+}
+
 /// A socket at an instant.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Sample {

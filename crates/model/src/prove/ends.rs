@@ -37,7 +37,7 @@ const SET_MOST: Bytes = Bytes::new(2 * 212_992);
 
 /// Both hosts in the lab.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Ends {
+pub(super) struct LabHosts {
     pub sender: HostSettings,
     pub receiver: HostSettings,
     /// What the sending application writes at once, where that matters.
@@ -51,15 +51,15 @@ pub(super) struct Ends {
     sack: [bool; 2],
 }
 
-impl Ends {
+impl LabHosts {
     pub fn of(
         measured: &MeasuredPath,
         assumed: &Assumed,
         lab: Lab,
         assumptions: &mut Vec<String>,
-    ) -> Ends {
+    ) -> LabHosts {
         let defaults = HostSettings::defaults(lab.kernel);
-        let mut ends = Ends {
+        let mut ends = LabHosts {
             sender: defaults.clone(),
             receiver: defaults.clone(),
             write: None,

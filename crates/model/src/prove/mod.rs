@@ -29,7 +29,7 @@ use crate::scenario::{File, LinkEngine, Scenario, ScenarioError};
 use crate::tune::{MeasuredPath, plan};
 use crate::units::{Bytes, Duration};
 use assume::Assumed;
-use ends::Ends;
+use ends::LabHosts;
 
 /// Where a path shall be rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl Experiment {
     pub fn new(measured: MeasuredPath, lab: Lab) -> Result<Self, RebuildError> {
         let mut assumptions = Vec::new();
         let assumed = Assumed::of(&measured, &mut assumptions);
-        let ends = Ends::of(&measured, &assumed, lab, &mut assumptions);
+        let ends = LabHosts::of(&measured, &assumed, lab, &mut assumptions);
         let span = RunSpan::of(&measured, &assumed);
         let before = scenario(&measured, &assumed, &ends, &span)?;
         let remedies = remedies(&measured, &assumed, &ends, &mut assumptions);
@@ -235,7 +235,7 @@ impl RunSpan {
 fn scenario(
     measured: &MeasuredPath,
     assumed: &Assumed,
-    ends: &Ends,
+    ends: &LabHosts,
     span: &RunSpan,
 ) -> Result<Scenario, ScenarioError> {
     let file = File::parse(&assumed.toml(measured, span.size, span.duration))?;
@@ -260,7 +260,7 @@ const INITIAL_WINDOW: u32 = 32;
 fn remedies(
     measured: &MeasuredPath,
     assumed: &Assumed,
-    ends: &Ends,
+    ends: &LabHosts,
     assumptions: &mut Vec<String>,
 ) -> Vec<Remedy> {
     let mut remedies = Vec::new();

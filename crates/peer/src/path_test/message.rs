@@ -13,7 +13,7 @@ const CONGESTION_MOST: usize = 15;
 /// Which way data goes, as the near end (who asked for the test) sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Direction {
+pub enum TestDirection {
     /// From the near end to the far end.
     Forward,
     /// From the far end to the near end.
@@ -39,7 +39,7 @@ pub enum Amount {
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     /// Which way data goes.
-    pub direction: Direction,
+    pub direction: TestDirection,
     /// How many connections carry it each way.
     pub connections: u16,
     /// How much each of them carries.
@@ -51,17 +51,17 @@ pub struct Spec {
 
 impl Spec {
     /// The way that connection `index` carries data: the first half forward, where both are.
-    pub(super) fn direction_of(&self, index: u16) -> Direction {
+    pub(super) fn direction_of(&self, index: u16) -> TestDirection {
         match self.direction {
-            Direction::Both if index < self.connections => Direction::Forward,
-            Direction::Both => Direction::Reverse,
+            TestDirection::Both if index < self.connections => TestDirection::Forward,
+            TestDirection::Both => TestDirection::Reverse,
             one => one,
         }
     }
 
     /// How many connections there are in all.
     pub(super) fn total(&self) -> u16 {
-        let ways = if self.direction == Direction::Both { 2 } else { 1 };
+        let ways = if self.direction == TestDirection::Both { 2 } else { 1 };
         self.connections.saturating_mul(ways)
     }
 
@@ -93,7 +93,7 @@ impl Spec {
 /// What the near end asks.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case", tag = "ask", deny_unknown_fields)]
-pub enum Request {
+pub enum TestRequest {
     /// First of all.
     Hello {
         /// The version of the messages.
@@ -193,7 +193,7 @@ mod tests {
 
     fn spec(connections: u16, amount: Amount, congestion: Option<&str>) -> Spec {
         let congestion = congestion.map(String::from);
-        Spec { direction: Direction::Both, connections, amount, congestion }
+        Spec { direction: TestDirection::Both, connections, amount, congestion }
     }
 
     #[test]
@@ -217,14 +217,14 @@ mod tests {
     fn both_ways_take_connections_of_their_own() {
         let both = spec(2, Amount::Bytes(Bytes::new(1)), None);
         let ways = (0..both.total()).map(|index| both.direction_of(index));
-        use Direction::{Forward, Reverse};
+        use TestDirection::{Forward, Reverse};
         assert_eq!(ways.collect::<Vec<_>>(), [Forward, Forward, Reverse, Reverse]);
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_a_request_or_refused(bytes: Vec<u8>) {
-            let _ = serde_json::from_slice::<Request>(&bytes);
+            let _ = serde_json::from_slice::<TestRequest>(&bytes);
             let _ = serde_json::from_slice::<Response>(&bytes);
         }
 
@@ -232,12 +232,12 @@ mod tests {
         fn a_request_survives_the_wire(connections: u16, bytes: u64, from: u32) {
             let spec = spec(connections, Amount::Bytes(Bytes::new(bytes)), Some("cubic"));
             for request in [
-                Request::Prepare { spec },
-                Request::Samples { connection: connections, from },
-                Request::Start {},
+                TestRequest::Prepare { spec },
+                TestRequest::Samples { connection: connections, from },
+                TestRequest::Start {},
             ] {
                 let text = serde_json::to_vec(&request).unwrap();
-                prop_assert_eq!(serde_json::from_slice::<Request>(&text).unwrap(), request);
+                prop_assert_eq!(serde_json::from_slice::<TestRequest>(&text).unwrap(), request);
             }
         }
     }

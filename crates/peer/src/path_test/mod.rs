@@ -26,7 +26,7 @@ mod samples;
 mod tester;
 
 pub use error::TestError;
-pub use message::{Amount, Direction, Request, Response, Spec};
+pub use message::{Amount, Response, Spec, TestDirection, TestRequest};
 pub use mtu::PathMtu;
 pub use responder::{Responder, ResponderLimits};
 pub use sampler::{Ends, HostFacts, Sampler, Sampling};

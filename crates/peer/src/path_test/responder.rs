@@ -1,9 +1,9 @@
 //! The far end of a test: what a daemon does for a peer.
 
-use super::message::{Account, Request, Response, Spec, VERSION};
+use super::message::{Account, Response, Spec, TestRequest, VERSION};
 use super::mtu::Answering;
 use super::running::{Collected, Running};
-use super::{Amount, Direction, Sampler, data, samples};
+use super::{Amount, Sampler, TestDirection, data, samples};
 use crate::{Channel, Expected, Kind, PeerError, Service, Session};
 use fullpipe_kernel::clock;
 use fullpipe_model::units::Duration;
@@ -89,13 +89,13 @@ impl<S: Sampler> Service for Responder<S> {
                 Stage::Prepared { .. } => GATHER,
                 Stage::Idle => IDLE,
             };
-            let request = match channel.receive::<Request>(patience) {
+            let request = match channel.receive::<TestRequest>(patience) {
                 Ok(request) => request,
                 // The peer has what it wanted and leaves.
                 Err(PeerError::Broken { .. }) if matches!(stage, Stage::Idle) => return Ok(()),
                 Err(error) => return Err(error.to_string()),
             };
-            if let Request::Samples { connection, from } = request {
+            if let TestRequest::Samples { connection, from } = request {
                 let collected: &[Collected] = &last;
                 send_samples(&mut channel, collected, connection, from)
                     .map_err(|error| error.to_string())?;
@@ -103,7 +103,7 @@ impl<S: Sampler> Service for Responder<S> {
             }
             // Probes are answered between runs only: one at a time, and it ends with the session.
             drop(answering.take());
-            if let (Request::Mtu {}, Stage::Idle) = (&request, &stage) {
+            if let (TestRequest::Mtu {}, Stage::Idle) = (&request, &stage) {
                 let response = match probing(&channel, session) {
                     Ok((socket, response)) => {
                         answering = Some(socket);
@@ -129,29 +129,29 @@ fn refused(why: impl Into<String>) -> Response {
 impl<S: Sampler> Responder<S> {
     fn answer<'a>(
         &'a self,
-        request: Request,
+        request: TestRequest,
         stage: Stage<'a>,
         session: &Session<'_>,
         last: &mut Vec<Collected>,
     ) -> (Stage<'a>, Response) {
         match (request, stage) {
-            (Request::Hello { .. }, stage) => {
+            (TestRequest::Hello { .. }, stage) => {
                 let facts = self.sampler.facts();
                 let (kernel, sysctls) = (facts.kernel, facts.sysctls);
                 (stage, Response::Welcome { version: VERSION, kernel, sysctls })
             }
-            (Request::Clock {}, stage) => (stage, Response::Clock { now: clock::now() }),
-            (Request::Prepare { spec }, Stage::Idle) => match self.prepare(spec, session) {
+            (TestRequest::Clock {}, stage) => (stage, Response::Clock { now: clock::now() }),
+            (TestRequest::Prepare { spec }, Stage::Idle) => match self.prepare(spec, session) {
                 Ok((stage, response)) => (stage, response),
                 Err(why) => (Stage::Idle, refused(why)),
             },
-            (Request::Start {}, Stage::Prepared { spec, expected, place }) => {
+            (TestRequest::Start {}, Stage::Prepared { spec, expected, place }) => {
                 match self.start(&spec, expected, session) {
                     Ok(running) => (Stage::Running { spec, running, place }, Response::Started {}),
                     Err(why) => (Stage::Idle, refused(why)),
                 }
             }
-            (Request::Finish {}, Stage::Running { running, place, .. }) => {
+            (TestRequest::Finish {}, Stage::Running { running, place, .. }) => {
                 *last = finish(&running);
                 drop(place);
                 let connections = last.iter().map(account).collect();
@@ -181,11 +181,11 @@ impl<S: Sampler> Responder<S> {
         session: &Session<'_>,
     ) -> Result<Running, String> {
         let streams = gather(expected, session)?;
-        let ours = |index: usize| spec.direction_of(index as u16) == Direction::Reverse;
+        let ours = |index: usize| spec.direction_of(index as u16) == TestDirection::Reverse;
         for (_, stream) in streams.iter().enumerate().filter(|(index, _)| ours(*index)) {
             congestion(stream, spec)?;
         }
-        Running::start(streams, spec, Direction::Reverse, &self.sampler)
+        Running::start(streams, spec, TestDirection::Reverse, &self.sampler)
             .map_err(|error| error.to_string())
     }
 }

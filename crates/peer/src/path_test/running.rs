@@ -5,7 +5,7 @@
 //! sender waited for its own end's receivers first, both ends would wait for each other.
 
 use super::data::{self, Moved, Shared};
-use super::{Amount, Direction, Sampler, Sampling, Spec, TestError};
+use super::{Amount, Sampler, Sampling, Spec, TestDirection, TestError};
 use fullpipe_model::observe::Sample;
 use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, channel};
@@ -38,7 +38,7 @@ impl Running {
     pub fn start(
         streams: Vec<TcpStream>,
         spec: &Spec,
-        own: Direction,
+        own: TestDirection,
         sampler: &dyn Sampler,
     ) -> Result<Running, TestError> {
         let failed = |error: std::io::Error| TestError::Sample(error.to_string());

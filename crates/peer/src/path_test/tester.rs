@@ -1,12 +1,12 @@
 //! The near end of a test: it asks, and puts both ends' accounts together.
 
 use super::data::{self, Moved};
-use super::message::{Account, Amount, Direction, Request, Response, Spec, VERSION};
+use super::message::{Account, Amount, Response, Spec, TestDirection, TestRequest, VERSION};
 use super::mtu::{PathMtu, Prober};
 use super::running::{Collected, Running};
 use super::{HostFacts, Sampler, TestError, samples};
 use crate::{Channel, Client, Kind};
-use fullpipe_flow::path_test::{Connection, Seen};
+use fullpipe_flow::path_test::{Seen, TestConnection};
 use fullpipe_kernel::clock;
 use fullpipe_model::observe::Sample;
 use fullpipe_model::units::{Bytes, Duration, Instant};
@@ -47,9 +47,9 @@ pub struct Progress {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
     /// The connections that carried data to the far end.
-    pub forward: Vec<Connection>,
+    pub forward: Vec<TestConnection>,
     /// Those that carried data to here.
-    pub reverse: Vec<Connection>,
+    pub reverse: Vec<TestConnection>,
 }
 
 /// The near end of a test.
@@ -76,7 +76,7 @@ impl<'a> Tester<'a> {
         let (idle_rtt, offset) = (Duration::MAX, 0);
         let mut tester = Tester { client, sampler, channel, far, idle_rtt, offset };
         let addr = tester.addr();
-        match tester.ask(&Request::Hello { version: VERSION })? {
+        match tester.ask(&TestRequest::Hello { version: VERSION })? {
             Response::Welcome { version: VERSION, kernel, sysctls } => {
                 tester.far = HostFacts { kernel, sysctls };
             }
@@ -88,7 +88,7 @@ impl<'a> Tester<'a> {
         let start = clock::now();
         for _ in 0..CLOCKS {
             let before = clock::now();
-            let Response::Clock { now } = tester.ask(&Request::Clock {})? else {
+            let Response::Clock { now } = tester.ask(&TestRequest::Clock {})? else {
                 return Err(TestError::Confused { addr });
             };
             let after = clock::now();
@@ -124,7 +124,7 @@ impl<'a> Tester<'a> {
     /// Probes the path MTU of both directions; `goes_on` is asked between probes.
     pub fn path_mtu(&mut self, goes_on: &dyn Fn() -> bool) -> Result<PathMtu, TestError> {
         let addr = self.addr();
-        let Response::Probed { port, token } = self.ask(&Request::Mtu {})? else {
+        let Response::Probed { port, token } = self.ask(&TestRequest::Mtu {})? else {
             return Err(TestError::Confused { addr });
         };
         let unspecified = match addr.ip() {
@@ -138,7 +138,7 @@ impl<'a> Tester<'a> {
         if goes_on() { Ok(found) } else { Err(TestError::Interrupted) }
     }
 
-    fn ask(&mut self, request: &Request) -> Result<Response, TestError> {
+    fn ask(&mut self, request: &TestRequest) -> Result<Response, TestError> {
         self.channel.send(request, ANSWER)?;
         match self.channel.receive(ANSWER)? {
             Response::Refused { why } => {
@@ -159,16 +159,17 @@ impl<'a> Tester<'a> {
             return Err(TestError::Spec(fault));
         }
         let addr = self.addr();
-        let Response::Prepared { id, key } = self.ask(&Request::Prepare { spec: spec.clone() })?
+        let Response::Prepared { id, key } =
+            self.ask(&TestRequest::Prepare { spec: spec.clone() })?
         else {
             return Err(TestError::Confused { addr });
         };
         let streams = self.open(spec, &id, &key)?;
-        let Response::Started {} = self.ask(&Request::Start {})? else {
+        let Response::Started {} = self.ask(&TestRequest::Start {})? else {
             return Err(TestError::Confused { addr });
         };
         let start = clock::now();
-        let running = Running::start(streams, spec, Direction::Forward, self.sampler)?;
+        let running = Running::start(streams, spec, TestDirection::Forward, self.sampler)?;
         let near = wait(&running, spec, start, watch)?;
         let after = clock::now().since(start);
         // What passed after the last look is part of the run.
@@ -179,7 +180,7 @@ impl<'a> Tester<'a> {
         if let Some(why) = near.iter().find_map(|one| one.moved.failed.as_ref()) {
             return Err(early(why));
         }
-        let Response::Report { connections: far } = self.ask(&Request::Finish {})? else {
+        let Response::Report { connections: far } = self.ask(&TestRequest::Finish {})? else {
             return Err(TestError::Confused { addr });
         };
         if let Some(why) = far.iter().find_map(|one| one.failed.as_ref()) {
@@ -197,7 +198,7 @@ impl<'a> Tester<'a> {
         let open = |index: u16| -> Result<TcpStream, TestError> {
             let stream = client.data(id, key, index)?;
             if let Some(name) = &spec.congestion
-                && spec.direction_of(index) == Direction::Forward
+                && spec.direction_of(index) == TestDirection::Forward
             {
                 let failed = |source| TestError::Congestion { name: name.clone(), source };
                 data::set_congestion(&stream, name).map_err(failed)?;
@@ -228,13 +229,13 @@ impl<'a> Tester<'a> {
             let far_end = Seen { samples, cpu: far.cpu.clamp(0.0, 1.0) };
             let Moved { amount, time, cpu, .. } = near.moved;
             let near_end = Seen { samples: near.samples, cpu };
-            if spec.direction_of(index) == Direction::Forward {
+            if spec.direction_of(index) == TestDirection::Forward {
                 let (received, time) = (far.moved, far.time);
                 let (sender, receiver) = (near_end, far_end);
-                outcome.forward.push(Connection { received, time, sender, receiver });
+                outcome.forward.push(TestConnection { received, time, sender, receiver });
             } else {
                 let (sender, receiver) = (far_end, near_end);
-                outcome.reverse.push(Connection { received: amount, time, sender, receiver });
+                outcome.reverse.push(TestConnection { received: amount, time, sender, receiver });
             }
         }
         Ok(outcome)
@@ -245,7 +246,7 @@ impl<'a> Tester<'a> {
         let mut all: Vec<Sample> = Vec::new();
         while all.len() < count as usize {
             let from = all.len() as u32;
-            self.channel.send(&Request::Samples { connection, from }, ANSWER)?;
+            self.channel.send(&TestRequest::Samples { connection, from }, ANSWER)?;
             let frame = self.channel.receive_frame(ANSWER)?;
             if frame.kind != Kind::Samples {
                 return Err(TestError::Confused { addr: self.addr() });
@@ -324,7 +325,7 @@ impl Progress {
     fn at_end(near: &[Collected], spec: &Spec, elapsed: Duration) -> Progress {
         let mut end = Progress { elapsed, ..Progress::default() };
         for (index, one) in near.iter().enumerate() {
-            if spec.direction_of(index as u16) == Direction::Reverse {
+            if spec.direction_of(index as u16) == TestDirection::Reverse {
                 end.reverse = end.reverse.saturating_add(one.moved.amount);
             }
         }
@@ -335,7 +336,7 @@ impl Progress {
             let sent = near
                 .iter()
                 .enumerate()
-                .filter(|(index, _)| spec.direction_of(*index as u16) == Direction::Forward);
+                .filter(|(index, _)| spec.direction_of(*index as u16) == TestDirection::Forward);
             end.forward = sent.map(|(_, one)| one.moved.amount).sum();
         }
         end
@@ -344,7 +345,7 @@ impl Progress {
     /// Adds up what the sockets that send here say.
     fn add<'a>(&mut self, spec: &Spec, samples: impl Iterator<Item = Option<&'a Sample>>) {
         for (index, sample) in samples.enumerate() {
-            if spec.direction_of(index as u16) != Direction::Forward {
+            if spec.direction_of(index as u16) != TestDirection::Forward {
                 continue;
             }
             let Some(info) = sample.and_then(|sample| sample.info.as_ref()) else { continue };

@@ -143,10 +143,10 @@ fn sender_of(direction: Direction) -> &'static str {
 }
 
 /// A line of the table: its name, and how to show it for a direction.
-type Line = (&'static str, fn(&DirectionFacts) -> String);
+type FactLine = (&'static str, fn(&DirectionFacts) -> String);
 
 /// Lines in every table.
-const ALWAYS: [Line; 14] = [
+const ALWAYS: [FactLine; 14] = [
     ("packets", |facts| facts.packets.to_string()),
     ("bytes on the wire", |facts| facts.wire.to_string()),
     ("payload", |facts| facts.payload.max(facts.unique_payload).to_string()),
@@ -164,7 +164,7 @@ const ALWAYS: [Line; 14] = [
 ];
 
 /// Lines that are left out if they are zero in both directions.
-const WHERE_ANY: [Line; 15] = [
+const WHERE_ANY: [FactLine; 15] = [
     ("lost segments", |facts| facts.loss.lost_segments.to_string()),
     ("spurious retransmissions", |facts| facts.loss.spurious_retransmissions.to_string()),
     ("reordered segments", |facts| facts.loss.reordered_segments.to_string()),

@@ -47,13 +47,13 @@ impl Theme {
 }
 
 /// Places in the picture.
-struct Frame {
+struct PlotFrame {
     min: f64,
     max: f64,
     seconds: f64,
 }
 
-impl Frame {
+impl PlotFrame {
     fn x(&self, seconds: f64) -> f64 {
         let share = if self.seconds > 0.0 { seconds / self.seconds } else { 0.0 };
         MARGINS.0 + share * width()
@@ -73,7 +73,7 @@ fn width() -> f64 {
 /// The graph as a picture. `subtitle` is a line below the heading; it may be any text.
 pub fn svg(graph: &Graph, subtitle: &str, theme: Theme) -> String {
     let colours = theme.colours();
-    let frame = Frame { min: graph.min(), max: graph.max() * 1.04, seconds: graph.seconds };
+    let frame = PlotFrame { min: graph.min(), max: graph.max() * 1.04, seconds: graph.seconds };
     let (w, h) = SIZE;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" \
@@ -99,7 +99,7 @@ pub fn svg(graph: &Graph, subtitle: &str, theme: Theme) -> String {
     out + "</svg>\n"
 }
 
-fn axes(out: &mut String, graph: &Graph, frame: &Frame, colours: &Colours) {
+fn axes(out: &mut String, graph: &Graph, frame: &PlotFrame, colours: &Colours) {
     let (ink, faint) = (colours.ink, colours.faint);
     let values = axis(graph.quantity, frame.min, frame.max, 5);
     for (value, text) in &values.ticks {
@@ -127,7 +127,7 @@ fn axes(out: &mut String, graph: &Graph, frame: &Frame, colours: &Colours) {
     }
 }
 
-fn draw(out: &mut String, line: &Line, frame: &Frame, colour: &str) {
+fn draw(out: &mut String, line: &Line, frame: &PlotFrame, colour: &str) {
     let columns = line.columns(frame.seconds, width() as usize);
     let mut path = String::new();
     let mut previous: Option<usize> = None;

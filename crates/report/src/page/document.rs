@@ -1,6 +1,6 @@
 //! The HTML file.
 
-use super::shown::{Page, Shown};
+use super::shown::{Page, ShownConnection};
 use std::fmt;
 
 /// The page that `web/` builds.
@@ -53,7 +53,7 @@ pub fn data(page: &mut Page) -> (String, Option<TooLarge>) {
 }
 
 /// Bytes of a connection's graphs.
-fn graphs(shown: &Shown) -> usize {
+fn graphs(shown: &ShownConnection) -> usize {
     if shown.connection.trace().is_none() {
         return 0;
     }

@@ -14,7 +14,7 @@ mod shown;
 pub use curve::{Curve, CurvePoint, LawPoint, Unit, curves};
 pub use document::{TooLarge, data, html, program};
 pub use shortlist::Shortlist;
-pub use shown::{Kind, Lab, LinkQueue, Page, Part, Shown, Source};
+pub use shown::{ComparedPart, InputKind, Lab, LinkQueue, Page, ShownConnection, Source};
 
 #[cfg(test)]
 mod tests;

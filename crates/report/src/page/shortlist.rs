@@ -1,6 +1,6 @@
 //! The worst of any number of connections, in bounded memory.
 
-use super::shown::Shown;
+use super::shown::ShownConnection;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, note_sharing, worst_first};
 
 /// Connections that a report lists.
@@ -37,10 +37,10 @@ impl Shortlist {
     }
 
     /// The worst connections, as of the input with the number `source`.
-    pub fn finish(mut self, source: usize) -> Vec<Shown> {
+    pub fn finish(mut self, source: usize) -> Vec<ShownConnection> {
         self.shorten();
         note_sharing(&mut self.kept);
-        self.kept.into_iter().map(|connection| Shown::new(source, connection)).collect()
+        self.kept.into_iter().map(|connection| ShownConnection::new(source, connection)).collect()
     }
 
     fn shorten(&mut self) {

@@ -23,13 +23,13 @@ pub struct Page {
     /// What was read, as the user named it.
     pub title: String,
     /// What kind of input it was.
-    pub kind: Kind,
+    pub kind: InputKind,
     /// The inputs.
     pub sources: Vec<Source>,
     /// Connections in all inputs.
     pub connections_total: u64,
     /// Those that are shown, in the order in which they are shown.
-    pub connections: Vec<Shown>,
+    pub connections: Vec<ShownConnection>,
     /// The runs of a lab.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lab: Option<Lab>,
@@ -38,7 +38,7 @@ pub struct Page {
 /// What was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum InputKind {
     /// Captures.
     Capture,
     /// Results of the lab.
@@ -87,7 +87,7 @@ impl Source {
 /// Which part of "before and after" a connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
+pub enum ComparedPart {
     /// Before the change.
     Before,
     /// After the change.
@@ -96,13 +96,13 @@ pub enum Part {
 
 /// A connection with its graphs.
 #[derive(Debug)]
-pub struct Shown {
+pub struct ShownConnection {
     /// Number of its input among [`Page::sources`].
     pub source: usize,
     /// Number of its run among the lab's.
     pub run: Option<usize>,
     /// Which part of "before and after" it is.
-    pub part: Option<Part>,
+    pub part: Option<ComparedPart>,
     /// The facts, the verdict and the points of the graphs.
     pub connection: DiagnosedConnection,
     /// Samples of the sockets at its ends.
@@ -166,11 +166,11 @@ pub struct Lab {
     pub plan: Vec<Change>,
 }
 
-impl Shown {
+impl ShownConnection {
     /// A connection of the input with this number.
     pub fn new(source: usize, connection: DiagnosedConnection) -> Self {
         let sockets = connection.sockets().to_vec();
-        Shown { source, run: None, part: None, connection, sockets, link_queue: None }
+        ShownConnection { source, run: None, part: None, connection, sockets, link_queue: None }
     }
 
     /// What limited each direction's data, and when. It is drawn with the graphs, or not at all.
@@ -188,11 +188,11 @@ impl Shown {
     #[must_use]
     pub fn without_graphs(self) -> Self {
         let connection = self.connection.without_trace();
-        Shown { connection, sockets: Vec::new(), link_queue: None, ..self }
+        ShownConnection { connection, sockets: Vec::new(), link_queue: None, ..self }
     }
 }
 
-impl Serialize for Shown {
+impl Serialize for ShownConnection {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         Written {
             source: self.source,
@@ -214,7 +214,7 @@ struct Written<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    part: Option<Part>,
+    part: Option<ComparedPart>,
     facts: Facts<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<&'a Trace>,

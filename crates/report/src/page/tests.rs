@@ -51,7 +51,7 @@ fn page(shortlist: Shortlist) -> Page {
         schema: Version::default(),
         program: "fullpipe".into(),
         title: "</script><script>alert(1)</script>".into(),
-        kind: Kind::Capture,
+        kind: InputKind::Capture,
         sources: vec![Source { name: "<!--".into(), packets: Some(1), ..Source::default() }],
         connections_total: shortlist.total(),
         connections: shortlist.finish(0),
@@ -85,8 +85,9 @@ fn of_many_connections_the_worst_are_listed_and_the_worst_of_those_are_drawn() {
     let drawn = shown.iter().filter(|shown| shown.connection.trace().is_some()).count();
     assert_eq!(drawn, 60);
     assert!(shown[..60].iter().all(|shown| shown.connection.trace().is_some()));
-    let payload =
-        |shown: &Shown| shown.connection.connection.facts(Direction::ServerToClient).payload;
+    let payload = |shown: &ShownConnection| {
+        shown.connection.connection.facts(Direction::ServerToClient).payload
+    };
     assert!(
         shown
             .is_sorted_by_key(|shown| std::cmp::Reverse((shown.connection.lost(), payload(shown))))

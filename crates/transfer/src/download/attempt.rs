@@ -4,7 +4,10 @@ use super::connection::{self, Socket};
 use super::intervals::Intervals;
 use super::location::Location;
 use super::output::Sink;
-use super::{Connected, Download, DownloadError, DownloadOptions, Event, Outcome, Phase, Timing};
+use super::{
+    Connected, Download, DownloadError, DownloadEvent, DownloadOptions, Outcome, RequestPhase,
+    Timing,
+};
 use crate::{Stop, clock, content};
 use bytes::Bytes as Buffer;
 use fullpipe_model::units::{Bytes, Duration, Instant};
@@ -23,19 +26,19 @@ pub(super) struct Attempt<'a> {
     pub(super) url: &'a str,
     pub(super) options: &'a DownloadOptions,
     pub(super) stop: &'a Stop,
-    pub(super) observer: &'a mut dyn FnMut(Event),
+    pub(super) observer: &'a mut dyn FnMut(DownloadEvent),
     pub(super) started: Instant,
     pub(super) redirect_time: Duration,
 }
 
 /// The server's answer, if it is no error.
-pub(super) enum Answer {
+pub(super) enum ServerAnswer {
     Download(Box<Download>),
     Redirect { status: StatusCode, location: String },
 }
 
 impl Attempt<'_> {
-    pub(super) async fn run(&mut self) -> Result<Answer, DownloadError> {
+    pub(super) async fn run(&mut self) -> Result<ServerAnswer, DownloadError> {
         let location = Location::parse(self.url)?;
         // First, because an output that cannot be made should be reported before the transfer, not
         // after it.
@@ -44,18 +47,19 @@ impl Attempt<'_> {
         let peers = connection::look_up(&location)?;
         timing.namelookup = self.elapsed();
         let stream = self
-            .unless_interrupted(Phase::Connect, connection::connect(&peers, self.options))
+            .unless_interrupted(RequestPhase::Connect, connection::connect(&peers, self.options))
             .await??;
         timing.connect = self.elapsed();
         let connected = connection::describe(&stream)
             .map_err(|error| connection::connect_error(peers[0], error))?;
-        (self.observer)(Event::Connected(connected));
+        (self.observer)(DownloadEvent::Connected(connected));
         timing.pretransfer = self.elapsed();
 
         let first_byte = Arc::new(OnceLock::new());
         let content_length = Arc::new(OnceLock::new());
         let socket = Socket::new(stream, self.options, first_byte.clone(), content_length.clone());
-        let response = self.unless_interrupted(Phase::Response, ask(socket, &location)).await?;
+        let response =
+            self.unless_interrupted(RequestPhase::Response, ask(socket, &location)).await?;
         let response = response.map_err(|source| DownloadError::Response {
             url: self.url.into(),
             peer: connected.peer,
@@ -67,7 +71,7 @@ impl Attempt<'_> {
         let status = response.status();
         if let (true, Some(location)) = (status.is_redirection(), text(&response, header::LOCATION))
         {
-            return Ok(Answer::Redirect { status, location });
+            return Ok(ServerAnswer::Redirect { status, location });
         }
         if !status.is_success() {
             return Err(DownloadError::Status { url: self.url.into(), status });
@@ -78,7 +82,7 @@ impl Attempt<'_> {
         }
         self.receive(response, sink, connected, timing)
             .await
-            .map(|download| Answer::Download(Box::new(download)))
+            .map(|download| ServerAnswer::Download(Box::new(download)))
     }
 
     async fn receive(
@@ -91,13 +95,13 @@ impl Attempt<'_> {
         let (status, server) = (response.status().as_u16(), text(&response, header::SERVER));
         let mut body = response.into_body();
         let content_length = body.size_hint().exact().map(Bytes::new);
-        (self.observer)(Event::Headers { content_length });
+        (self.observer)(DownloadEvent::Headers { content_length });
         let mut received =
             Received { body: Bytes::ZERO, intervals: Intervals::new(self.options.interval) };
         let outcome = self.read(&mut body, content_length, &mut sink, &mut received).await?;
         timing.total = self.elapsed();
         for interval in received.intervals.finish(timing.total) {
-            (self.observer)(Event::Interval(*interval));
+            (self.observer)(DownloadEvent::Interval(*interval));
         }
         if outcome == Outcome::Complete {
             sink.complete()?;
@@ -140,7 +144,7 @@ impl Attempt<'_> {
                 },
             };
             for interval in received.intervals.advance(self.elapsed()) {
-                (self.observer)(Event::Interval(*interval));
+                (self.observer)(DownloadEvent::Interval(*interval));
             }
             if interval_ends != received.intervals.ends_at() {
                 interval_ends = received.intervals.ends_at();
@@ -186,7 +190,7 @@ impl Attempt<'_> {
     /// The result of `future`, or an error if it is interrupted in `phase`.
     async fn unless_interrupted<T>(
         &self,
-        phase: Phase,
+        phase: RequestPhase,
         future: impl Future<Output = T>,
     ) -> Result<T, DownloadError> {
         tokio::select! {

@@ -8,18 +8,18 @@ use std::path::PathBuf;
 
 /// How far a request had come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum RequestPhase {
     /// No connection yet.
     Connect,
     /// The request was sent, but the response's headers have not arrived.
     Response,
 }
 
-impl std::fmt::Display for Phase {
+impl std::fmt::Display for RequestPhase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
-            Phase::Connect => "the connection",
-            Phase::Response => "the response",
+            RequestPhase::Connect => "the connection",
+            RequestPhase::Response => "the response",
         })
     }
 }
@@ -87,7 +87,7 @@ pub enum DownloadError {
         /// The URL.
         url: String,
         /// What it waited for.
-        phase: Phase,
+        phase: RequestPhase,
         /// Time since the start.
         elapsed: Duration,
     },

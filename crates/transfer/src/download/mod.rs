@@ -22,7 +22,7 @@ mod pauses;
 mod timing;
 mod wait_all;
 
-pub use error::{DownloadError, Phase};
+pub use error::{DownloadError, RequestPhase};
 pub use intervals::Interval;
 pub use pauses::ReadPauses;
 pub use timing::{DownloadPhase, Timing};
@@ -115,7 +115,7 @@ pub enum Output {
 
 /// An event for the observer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum DownloadEvent {
     /// The connection is established (again after each redirect).
     Connected(Connected),
     /// The final response's headers have arrived, with the length if the server gave it.
@@ -199,7 +199,7 @@ impl Download {
 pub fn download(
     request: &Request,
     stop: &Stop,
-    observer: &mut dyn FnMut(Event),
+    observer: &mut dyn FnMut(DownloadEvent),
 ) -> Result<Download, DownloadError> {
     check(&request.options)?;
     runtime(&request.options)?.block_on(follow(request, stop, observer))
@@ -258,7 +258,7 @@ fn runtime(options: &DownloadOptions) -> Result<tokio::runtime::Runtime, Downloa
 async fn follow(
     request: &Request,
     stop: &Stop,
-    observer: &mut dyn FnMut(Event),
+    observer: &mut dyn FnMut(DownloadEvent),
 ) -> Result<Download, DownloadError> {
     let started = clock::now();
     let mut url = request.url.clone();
@@ -274,8 +274,10 @@ async fn follow(
             redirect_time,
         };
         match attempt.run().await? {
-            attempt::Answer::Download(download) => return Ok(Download { redirects, ..*download }),
-            attempt::Answer::Redirect { status, location } => {
+            attempt::ServerAnswer::Download(download) => {
+                return Ok(Download { redirects, ..*download });
+            }
+            attempt::ServerAnswer::Redirect { status, location } => {
                 if redirects == request.options.redirects {
                     return Err(DownloadError::Redirect {
                         url,

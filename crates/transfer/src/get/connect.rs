@@ -32,16 +32,16 @@ const HTTP2_WINDOW: u32 = 16 << 20;
 
 /// What every connection of a download needs.
 #[derive(Debug)]
-pub(super) struct Config {
+pub(super) struct ConnectConfig {
     pub(super) options: GetOptions,
     tls: OnceCell<Arc<ClientConfig>>,
     limiter: Option<SharedLimiter>,
 }
 
-impl Config {
-    pub(super) fn new(options: GetOptions) -> Config {
+impl ConnectConfig {
+    pub(super) fn new(options: GetOptions) -> ConnectConfig {
         let limiter = options.limit_rate.map(|rate| shared(options.limiter, rate));
-        Config { options, tls: OnceCell::new(), limiter }
+        ConnectConfig { options, tls: OnceCell::new(), limiter }
     }
 
     fn tls(&self) -> Result<Arc<ClientConfig>, GetError> {
@@ -149,7 +149,7 @@ impl Carrier {
 }
 
 /// Connects to the server of `url`, or to the proxy that leads to it.
-pub(super) async fn connect(config: &Config, url: &Url) -> Result<Carrier, GetError> {
+pub(super) async fn connect(config: &ConnectConfig, url: &Url) -> Result<Carrier, GetError> {
     let limit = config.options.connect_timeout;
     let done = tokio::time::timeout(limit.into(), establish(config, url)).await;
     done.unwrap_or_else(|_| {
@@ -162,7 +162,7 @@ pub(super) async fn connect(config: &Config, url: &Url) -> Result<Carrier, GetEr
     })
 }
 
-async fn establish(config: &Config, url: &Url) -> Result<Carrier, GetError> {
+async fn establish(config: &ConnectConfig, url: &Url) -> Result<Carrier, GetError> {
     let (host, port) = place(url)?;
     let proxy = Proxy::of(&config.options, url)?;
     let (near_host, near_port) =
@@ -263,7 +263,7 @@ async fn dial(peers: &[SocketAddr], host: &str) -> Result<(TcpStream, Duration),
 
 /// TLS on top, and whether the server chose HTTP/2.
 async fn secured(
-    config: &Config,
+    config: &ConnectConfig,
     io: Box<dyn Io>,
     host: &str,
 ) -> Result<(Box<dyn Io>, bool), GetError> {
@@ -278,7 +278,7 @@ async fn secured(
 
 /// HTTP on top.
 async fn handshake(
-    config: &Config,
+    config: &ConnectConfig,
     io: Box<dyn Io>,
     http2: bool,
     rtt: Duration,

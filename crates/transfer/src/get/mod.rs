@@ -39,12 +39,12 @@ pub use options::{
 
 use crate::{Stop, clock};
 use answer::{Head, TakesRanges};
-use connect::Config;
+use connect::ConnectConfig;
 use engine::{Engine, Interruption};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
 use open::Opening;
-use part::{Part, Record};
-use plan::Plan;
+use part::{PartFile, ResumeRecord};
+use plan::RangePlan;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -111,7 +111,7 @@ struct Fetch<'a> {
 impl Fetch<'_> {
     async fn run(mut self) -> Result<Got, GetError> {
         let options = &self.request.options;
-        let config = Config::new(options.clone());
+        let config = ConnectConfig::new(options.clone());
         if options.sha256.is_some() && Sink::is_stream(&self.request.target) {
             let must = "needs a file: what went elsewhere cannot be taken back".into();
             let (option, value) = ("--sha256", "with a stream as output".into());
@@ -152,11 +152,11 @@ impl Fetch<'_> {
     /// The first answer with data, and how often it had to be asked for again.
     async fn open_patiently(
         &mut self,
-        config: &Config,
-        earlier: Option<&Record>,
+        config: &ConnectConfig,
+        earlier: Option<&ResumeRecord>,
     ) -> Result<(Opening, u32), GetError> {
         let first = earlier.and_then(|record| {
-            let first = Plan::resumed(record)?.ask(0).ok()??.piece;
+            let first = RangePlan::resumed(record)?.ask(0).ok()??.piece;
             Some((record, first))
         });
         let mut retries = 0;
@@ -244,7 +244,7 @@ const ANOTHER_URL: &str =
     "the earlier run fetched another URL into this file: from the first byte of this one";
 
 /// Why a file comes by one connection although more were allowed.
-fn alone(plan: &Plan, sink: &Sink, options: &GetOptions) -> Option<&'static str> {
+fn alone(plan: &RangePlan, sink: &Sink, options: &GetOptions) -> Option<&'static str> {
     match options.connections {
         Connections::Fixed(1) | Connections::Auto { most: 1, windows: 1 } => None,
         _ if matches!(sink, Sink::Stream { .. }) => Some("the output takes bytes in order alone"),
@@ -254,22 +254,22 @@ fn alone(plan: &Plan, sink: &Sink, options: &GetOptions) -> Option<&'static str>
 
 /// A download whose first answer is there.
 struct Begun {
-    config: Config,
+    config: ConnectConfig,
     sink: Sink,
-    earlier: Option<Record>,
+    earlier: Option<ResumeRecord>,
     opening: Opening,
     retries: u32,
 }
 
 /// The plan of a file of which `earlier` is there, or nothing.
-fn begin(sink: &Sink, earlier: Option<&Record>, head: &Head) -> Result<Plan, GetError> {
-    if let Some(plan) = earlier.and_then(Plan::resumed) {
+fn begin(sink: &Sink, earlier: Option<&ResumeRecord>, head: &Head) -> Result<RangePlan, GetError> {
+    if let Some(plan) = earlier.and_then(RangePlan::resumed) {
         return Ok(plan);
     }
     if let Sink::Part(part) = sink {
         part.clear()?;
     }
-    Ok(Plan::begun(head))
+    Ok(RangePlan::begun(head))
 }
 
 /// Why the download should end early, once it should.
@@ -302,7 +302,7 @@ fn keep(shared: &Shared, error: GetError) -> GetError {
 }
 
 /// Writes the last record; on a full disk, of a little less.
-fn store(part: &Part, record: &Record) -> bool {
+fn store(part: &PartFile, record: &ResumeRecord) -> bool {
     let Ok(recorder) = part.recorder() else { return false };
     let full = |error: &io::Error| {
         matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)

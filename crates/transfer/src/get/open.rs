@@ -2,8 +2,8 @@
 //! is still the same.
 
 use super::answer::{Head, field};
-use super::connect::{Carrier, Config, connect};
-use super::part::Record;
+use super::connect::{Carrier, ConnectConfig, connect};
+use super::part::ResumeRecord;
 use super::plan::{Opened, Refusal, opened};
 use super::{GetError, GetEvent, GetOptions};
 use crate::{Timing, clock};
@@ -82,9 +82,9 @@ pub(super) fn request(
 /// Asks for `url` until there is an answer with data. With `earlier`, asks for the `first` part
 /// that it lacks, on the condition that the file is the same.
 pub(super) async fn open(
-    config: &Config,
+    config: &ConnectConfig,
     url: &Url,
-    mut earlier: Option<(&Record, Range<u64>)>,
+    mut earlier: Option<(&ResumeRecord, Range<u64>)>,
     started: Instant,
     tell: &mut dyn FnMut(GetEvent),
 ) -> Result<Opening, GetError> {
@@ -175,7 +175,7 @@ fn say(options: &GetOptions, url: &Url, next: &Url, leaves: bool, tell: &mut dyn
 
 /// Makes a request, and waits for the head of its answer.
 pub(super) async fn ask(
-    config: &Config,
+    config: &ConnectConfig,
     carrier: &mut Carrier,
     request: Request<Empty<Buffer>>,
     url: &Url,
@@ -192,7 +192,12 @@ pub(super) async fn ask(
     }
 }
 
-fn follow(config: &Config, url: &Url, location: &str, followed: u32) -> Result<Url, GetError> {
+fn follow(
+    config: &ConnectConfig,
+    url: &Url,
+    location: &str,
+    followed: u32,
+) -> Result<Url, GetError> {
     let refuse = |problem| GetError::Redirect {
         url: url.to_string(),
         location: location.into(),

@@ -36,7 +36,7 @@ pub(super) struct Validators {
 
 /// Whether two answers are of the same version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Identity {
+pub(super) enum FileVersion {
     Same,
     Another,
     /// Nothing tells.
@@ -51,23 +51,23 @@ impl Validators {
 
     /// Whether an answer with `other` is of the version that these identify: what both have must be
     /// the same, and the other must have what was asked for by `If-Range`.
-    pub(super) fn compare(&self, other: &Validators) -> Identity {
+    pub(super) fn compare(&self, other: &Validators) -> FileVersion {
         let differ = |a: &Option<String>, b: &Option<String>| a.is_some() && b.is_some() && a != b;
         if differ(&self.etag, &other.etag) || differ(&self.last_modified, &other.last_modified) {
-            return Identity::Another;
+            return FileVersion::Another;
         }
         let shown = if self.etag.is_some() { &other.etag } else { &other.last_modified };
         if self.if_range().is_some() && shown.is_some() {
-            Identity::Same
+            FileVersion::Same
         } else {
-            Identity::Unknown
+            FileVersion::Unknown
         }
     }
 }
 
 /// What a later run needs to continue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct ResumeRecord {
     /// The version of this format.
     pub(super) fullpipe_get: u32,
     pub(super) url: String,
@@ -77,17 +77,17 @@ pub(super) struct Record {
     pub(super) done: Vec<(u64, u64)>,
 }
 
-impl Record {
+impl ResumeRecord {
     /// Reads what somebody may have changed; `None` if it is no record of this version.
-    pub(super) fn parse(text: &[u8]) -> Option<Record> {
-        let record: Record = serde_json::from_slice(text).ok()?;
+    pub(super) fn parse(text: &[u8]) -> Option<ResumeRecord> {
+        let record: ResumeRecord = serde_json::from_slice(text).ok()?;
         (record.fullpipe_get == 1).then_some(record)
     }
 }
 
 /// A file that is being downloaded.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct PartFile {
     file: Flock<File>,
     target: PathBuf,
     part: PathBuf,
@@ -104,9 +104,9 @@ enum FoundPart {
     Foreign(&'static str, Option<File>),
 }
 
-impl Part {
+impl PartFile {
     /// Opens the partial file of `target`, or makes one.
-    pub(super) fn open(target: &Path) -> Result<Part, GetError> {
+    pub(super) fn open(target: &Path) -> Result<PartFile, GetError> {
         if target.is_dir() || target.file_name().is_none() {
             return Err(failed(target, io::ErrorKind::IsADirectory.into()));
         }
@@ -133,14 +133,14 @@ impl Part {
             let file = lock(file, &part)?;
             if is_at(&file, &part).map_err(refused)? {
                 let record = with_suffix(target, ".part.json");
-                return Ok(Part { file, target: target.clone(), part, record, replaced });
+                return Ok(PartFile { file, target: target.clone(), part, record, replaced });
             }
         }
         Err(GetError::Busy { path: part })
     }
 
     /// The record of an earlier run, if its bytes are here; or why there is none to be used.
-    pub(super) fn earlier(&self) -> Result<Option<Record>, String> {
+    pub(super) fn earlier(&self) -> Result<Option<ResumeRecord>, String> {
         let named = |path: &Path, why: &str| format!("{} {why}", path.display());
         if let Some(why) = self.replaced {
             return Err(named(&self.part, why));
@@ -153,7 +153,7 @@ impl Part {
         };
         let mut text = Vec::new();
         let read = file.take(MOST_RECORD).read_to_end(&mut text);
-        let record = read.ok().and_then(|_| Record::parse(&text));
+        let record = read.ok().and_then(|_| ResumeRecord::parse(&text));
         let record = record.ok_or_else(|| named(&self.record, "is no record of this version"))?;
         let here = self.file.metadata().map_or(0, |data| data.len());
         let last = record.done.last().map_or(0, |(_, end)| *end);
@@ -201,13 +201,13 @@ impl Part {
 
     /// Cuts off the last bytes of what `record` names, so that a full disk has room for a record
     /// of the rest.
-    pub(super) fn make_room(&self, record: &Record) -> io::Result<Record> {
+    pub(super) fn make_room(&self, record: &ResumeRecord) -> io::Result<ResumeRecord> {
         const ROOM: u64 = 1 << 20;
         let end = record.done.last().map_or(0, |(_, end)| end.saturating_sub(ROOM));
         self.file.set_len(end)?;
         let kept = record.done.iter().filter(|(start, _)| *start < end);
         let done = kept.map(|&(start, last)| (start, last.min(end))).collect();
-        Ok(Record { done, ..record.clone() })
+        Ok(ResumeRecord { done, ..record.clone() })
     }
 
     /// Removes a partial file that has nothing to continue.
@@ -331,7 +331,7 @@ pub(super) struct Recorder {
 impl Recorder {
     /// Syncs the bytes, then replaces the record. A failure leaves the record that was there, and
     /// nothing beside it.
-    pub(super) fn write(&self, record: &Record) -> io::Result<()> {
+    pub(super) fn write(&self, record: &ResumeRecord) -> io::Result<()> {
         let new = with_suffix(&self.path, ".new");
         let text = serde_json::to_vec(record).unwrap_or_default();
         let written = self.file.sync_data().and_then(|()| {
@@ -377,21 +377,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn record(done: Vec<(u64, u64)>) -> Record {
+    fn record(done: Vec<(u64, u64)>) -> ResumeRecord {
         let validators = Validators { etag: Some("\"a\"".into()), last_modified: None };
-        Record { fullpipe_get: 1, url: "http://a/".into(), length: 9, validators, done }
+        ResumeRecord { fullpipe_get: 1, url: "http://a/".into(), length: 9, validators, done }
     }
 
     #[test]
     fn a_record_is_believed_only_where_its_bytes_are() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("x");
-        let part = Part::open(&target).unwrap();
+        let part = PartFile::open(&target).unwrap();
         part.write(b"abc", 0).unwrap();
         part.recorder().unwrap().write(&record(vec![(0, 3)])).unwrap();
-        assert!(matches!(Part::open(&target), Err(GetError::Busy { .. })));
+        assert!(matches!(PartFile::open(&target), Err(GetError::Busy { .. })));
         drop(part);
-        let part = Part::open(&target).unwrap();
+        let part = PartFile::open(&target).unwrap();
         assert_eq!(part.earlier(), Ok(Some(record(vec![(0, 3)]))));
         part.recorder().unwrap().write(&record(vec![(0, 4)])).unwrap();
         assert!(part.earlier().is_err(), "the file has three bytes");
@@ -410,17 +410,17 @@ mod tests {
         };
         let (a, b, x, y) = (Some("\"a\""), Some("\"b\""), Some("x"), Some("y"));
         for (one, other, identity) in [
-            (of(a, x), of(a, None), Identity::Same),
-            (of(a, None), of(a, y), Identity::Same),
-            (of(None, x), of(None, x), Identity::Same),
-            (of(a, None), of(b, None), Identity::Another),
-            (of(a, x), of(a, y), Identity::Another),
-            (of(None, x), of(None, y), Identity::Another),
-            (of(a, x), of(None, x), Identity::Unknown),
-            (of(a, None), of(None, None), Identity::Unknown),
-            (of(None, x), of(a, None), Identity::Unknown),
-            (of(None, None), of(None, None), Identity::Unknown),
-            (of(None, None), of(a, x), Identity::Unknown),
+            (of(a, x), of(a, None), FileVersion::Same),
+            (of(a, None), of(a, y), FileVersion::Same),
+            (of(None, x), of(None, x), FileVersion::Same),
+            (of(a, None), of(b, None), FileVersion::Another),
+            (of(a, x), of(a, y), FileVersion::Another),
+            (of(None, x), of(None, y), FileVersion::Another),
+            (of(a, x), of(None, x), FileVersion::Unknown),
+            (of(a, None), of(None, None), FileVersion::Unknown),
+            (of(None, x), of(a, None), FileVersion::Unknown),
+            (of(None, None), of(None, None), FileVersion::Unknown),
+            (of(None, None), of(a, x), FileVersion::Unknown),
         ] {
             assert_eq!(one.compare(&other), identity, "{one:?} and {other:?}");
         }
@@ -430,7 +430,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_a_record_or_none(text in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Record::parse(&text);
+            let _ = ResumeRecord::parse(&text);
         }
     }
 }

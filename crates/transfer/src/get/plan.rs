@@ -6,14 +6,15 @@
 //! first byte again: then the next answer may be of any version, because nothing of another is
 //! there.
 //!
-//! **Order of calls.** [`opened`] judges the first answer; [`Plan::begun`] or [`Plan::resumed`]
-//! follows. Each connection then calls [`Plan::ask`], [`Plan::answered`], [`Plan::accept`] for what
-//! arrives, and [`Plan::ended`] at the end of a body; [`Plan::release`] gives back what it did not
-//! fetch. [`Plan::begin_anew`] forgets everything. Pure: the model test in `plan/tests.rs` drives
-//! it with a server that replaces, cuts, lies and forgets.
+//! **Order of calls.** [`opened`] judges the first answer; [`RangePlan::begun`] or
+//! [`RangePlan::resumed`] follows. Each connection then calls [`RangePlan::ask`],
+//! [`RangePlan::answered`], [`RangePlan::accept`] for what arrives, and [`RangePlan::ended`] at the
+//! end of a body; [`RangePlan::release`] gives back what it did not fetch.
+//! [`RangePlan::begin_anew`] forgets everything. Pure: the model test in `plan/tests.rs` drives it
+//! with a server that replaces, cuts, lies and forgets.
 
 use super::answer::{Head, TakesRanges};
-use super::part::{Identity, Record, Validators};
+use super::part::{FileVersion, ResumeRecord, Validators};
 use super::ranges::{Ranges, Worker};
 use hyper::StatusCode;
 use std::ops::Range;
@@ -47,7 +48,7 @@ pub(super) enum Opened {
 /// Judges the first answer, to a request for the whole file or for the first part that an earlier
 /// run lacks.
 pub(super) fn opened(
-    earlier: Option<(&Record, &Range<u64>)>,
+    earlier: Option<(&ResumeRecord, &Range<u64>)>,
     status: StatusCode,
     head: &Head,
 ) -> Result<Opened, Refusal> {
@@ -60,7 +61,7 @@ pub(super) fn opened(
     };
     match status {
         StatusCode::PARTIAL_CONTENT => {
-            let same = record.validators.compare(&head.validators) == Identity::Same;
+            let same = record.validators.compare(&head.validators) == FileVersion::Same;
             let fits = check(first, Some(record.length), head).is_ok();
             Ok(if same && fits { Opened::Continues } else { Opened::AskWhole })
         }
@@ -113,7 +114,7 @@ pub(super) struct Ask {
 
 /// What is known of the file, and which bytes of it are there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct RangePlan {
     validators: Validators,
     /// `None`: the end of the body tells.
     length: Option<u64>,
@@ -127,10 +128,10 @@ const UNIDENTIFIED: &str =
     "it sends neither a strong ETag nor an old enough Last-Modified to know the file by";
 const WHOLE_ONLY: &str = "it has no ranges: it sends whole files only";
 
-impl Plan {
+impl RangePlan {
     /// For an answer with the whole file.
-    pub(super) fn begun(head: &Head) -> Plan {
-        Plan {
+    pub(super) fn begun(head: &Head) -> RangePlan {
+        RangePlan {
             validators: head.validators.clone(),
             length: head.length,
             takes_ranges: head.takes_ranges,
@@ -140,8 +141,8 @@ impl Plan {
     }
 
     /// For an answer that continues an earlier run; `None` if its record contradicts itself.
-    pub(super) fn resumed(record: &Record) -> Option<Plan> {
-        Some(Plan {
+    pub(super) fn resumed(record: &ResumeRecord) -> Option<RangePlan> {
+        Some(RangePlan {
             validators: record.validators.clone(),
             length: Some(record.length),
             takes_ranges: TakesRanges::Yes,
@@ -184,7 +185,7 @@ impl Plan {
         self.validators.if_range()
     }
 
-    /// Judges the answer to what [`Plan::ask`] gave.
+    /// Judges the answer to what [`RangePlan::ask`] gave.
     pub(super) fn answered(
         &mut self,
         worker: Worker,
@@ -205,24 +206,24 @@ impl Plan {
                 return Err(unasked(head));
             }
             if self.ranges.is_untouched(worker) {
-                *self = Plan::begun(head);
+                *self = RangePlan::begun(head);
                 self.ranges.take(worker);
                 return Ok(());
             }
             // Another connection has taken over a part, of the version that was known then.
-            let same = identity == Identity::Same && head.length == self.length;
+            let same = identity == FileVersion::Same && head.length == self.length;
             return if same { Ok(()) } else { Err(Refusal::Changed(ANOTHER.into())) };
         }
         match identity {
-            Identity::Another => return Err(Refusal::Changed(ANOTHER.into())),
+            FileVersion::Another => return Err(Refusal::Changed(ANOTHER.into())),
             _ if !partial => {
                 self.takes_ranges = TakesRanges::No;
                 return Err(Refusal::NoRanges(WHOLE_ONLY));
             }
-            Identity::Unknown => {
+            FileVersion::Unknown => {
                 return Err(Refusal::NoRanges("it does not say which file its part is of"));
             }
-            Identity::Same => check(&ask.piece, self.length, head)?,
+            FileVersion::Same => check(&ask.piece, self.length, head)?,
         }
         if let (None, Some(part)) = (self.length, head.part) {
             self.length = part.total;
@@ -272,7 +273,7 @@ impl Plan {
 
     /// Forgets everything: what comes next is of whatever version the server has then.
     pub(super) fn begin_anew(&mut self) {
-        *self = Plan {
+        *self = RangePlan {
             validators: Validators::default(),
             length: None,
             takes_ranges: TakesRanges::Unsaid,
@@ -307,7 +308,7 @@ impl Plan {
     }
 
     /// What a later run needs, or why none could continue.
-    pub(super) fn record(&self, url: &str) -> Result<Record, &'static str> {
+    pub(super) fn record(&self, url: &str) -> Result<ResumeRecord, &'static str> {
         if self.takes_ranges == TakesRanges::No {
             return Err("the server has no ranges");
         }
@@ -320,7 +321,7 @@ impl Plan {
             return Err("nothing has arrived");
         }
         let (url, validators) = (url.into(), self.validators.clone());
-        Ok(Record { fullpipe_get: 1, url, length, validators, done })
+        Ok(ResumeRecord { fullpipe_get: 1, url, length, validators, done })
     }
 }
 

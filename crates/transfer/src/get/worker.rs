@@ -1,9 +1,9 @@
 //! One connection of a download: it takes a piece, asks for it, receives it, and takes the next.
 
-use super::connect::{Carrier, Config, connect};
+use super::connect::{Carrier, ConnectConfig, connect};
 use super::open::{ask, head_of, refused, request};
-use super::part::{Part, failed};
-use super::plan::{Ask, Plan, Refusal};
+use super::part::{PartFile, failed};
+use super::plan::{Ask, RangePlan, Refusal};
 use super::ranges::Worker;
 use super::{GetError, GetEvent, Kept, Target};
 use crate::causes::chain;
@@ -63,7 +63,7 @@ impl From<GetError> for Failure {
 /// Where the bytes go.
 pub(super) enum Sink {
     /// A file of ours, that gets its name at the end.
-    Part(Part),
+    Part(PartFile),
     /// What takes bytes in order alone, and must never be replaced by a file: standard output, a
     /// device, a pipe.
     Stream { name: PathBuf, to: RefCell<Box<dyn Write>> },
@@ -85,7 +85,7 @@ impl Sink {
             return Ok(Sink::Stream { name: "standard output".into(), to: RefCell::new(to) });
         };
         if !Sink::is_stream(target) {
-            return Part::open(path).map(Sink::Part);
+            return PartFile::open(path).map(Sink::Part);
         }
         let open = OpenOptions::new().write(true).open(path);
         let to: Box<dyn Write> = Box::new(open.map_err(|source| failed(path, source))?);
@@ -114,11 +114,11 @@ impl Sink {
 
 /// What all connections of a download share. They run on one thread.
 pub(super) struct Shared {
-    pub(super) config: Config,
+    pub(super) config: ConnectConfig,
     pub(super) url: Url,
     pub(super) elsewhere: bool,
     pub(super) sink: Sink,
-    pub(super) plan: RefCell<Plan>,
+    pub(super) plan: RefCell<RangePlan>,
     pub(super) events: RefCell<Vec<GetEvent>>,
 }
 

@@ -19,7 +19,7 @@ const CHUNK: u64 = 256 << 10;
 
 /// Where the bytes come from.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum BodySource {
     /// [`content`] from this offset on.
     Generated { next: Bytes },
     /// A file, positioned at the next byte, and the buffer into which it is read; the buffer is
@@ -32,7 +32,7 @@ pub(super) enum Source {
 /// The body from which hyper takes the next piece.
 #[derive(Debug)]
 pub(super) struct ResponseBody {
-    source: Source,
+    source: BodySource,
     left: u64,
     /// What may still be written before the pace holds.
     free: u64,
@@ -43,7 +43,7 @@ pub(super) struct ResponseBody {
 impl ResponseBody {
     pub(super) fn empty() -> Self {
         ResponseBody {
-            source: Source::Text(Buffer::new()),
+            source: BodySource::Text(Buffer::new()),
             left: 0,
             free: 0,
             pacing: None,
@@ -54,7 +54,7 @@ impl ResponseBody {
     pub(super) fn text(text: String) -> Self {
         ResponseBody {
             left: text.len() as u64,
-            source: Source::Text(text.into()),
+            source: BodySource::Text(text.into()),
             free: 0,
             pacing: None,
             sent: None,
@@ -63,7 +63,7 @@ impl ResponseBody {
 
     /// `range` of the representation behind `source`, at this pace; `sent` counts its bytes.
     pub(super) fn content(
-        source: Source,
+        source: BodySource,
         range: &Range<u64>,
         pace: Option<WritePace>,
         sent: Arc<AtomicU64>,
@@ -78,20 +78,20 @@ impl ResponseBody {
     }
 }
 
-impl Source {
+impl BodySource {
     pub(super) fn file(file: File) -> Self {
-        Source::File { file, buffer: Arc::default() }
+        BodySource::File { file, buffer: Arc::default() }
     }
 
     /// The next bytes, at least one and at most `most`.
     fn take(&mut self, most: u64) -> io::Result<Buffer> {
         match self {
-            Source::Generated { next } => {
+            BodySource::Generated { next } => {
                 let chunk = content::at(*next, Bytes::new(most));
                 *next += Bytes::new(chunk.len() as u64);
                 Ok(chunk)
             }
-            Source::File { file, buffer } => {
+            BodySource::File { file, buffer } => {
                 let room = match Arc::get_mut(buffer) {
                     Some(room) if !room.is_empty() => room,
                     _ => {
@@ -110,7 +110,7 @@ impl Source {
                     read => Ok(Buffer::from_owner(buffer.clone()).slice(..read)),
                 }
             }
-            Source::Text(text) => Ok(text.split_to(text.len().min(most as usize))),
+            BodySource::Text(text) => Ok(text.split_to(text.len().min(most as usize))),
         }
     }
 }

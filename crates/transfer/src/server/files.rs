@@ -18,7 +18,7 @@ pub(super) struct Directory(OwnedFd);
 
 /// Why a name is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum FileRefusal {
     /// It does not exist.
     NotFound,
     /// It exists but may not be served: no permission, outside the directory, or not a regular
@@ -43,22 +43,22 @@ impl Directory {
     }
 
     /// Opens the file for a request's path (percent-encoded, with its leading slash).
-    pub(super) fn file(&self, path: &str) -> Result<(File, Metadata), Refusal> {
+    pub(super) fn file(&self, path: &str) -> Result<(File, Metadata), FileRefusal> {
         let name: Vec<u8> =
             percent_encoding::percent_decode_str(path.trim_start_matches('/')).collect();
         if name.contains(&0) {
-            return Err(Refusal::BadName);
+            return Err(FileRefusal::BadName);
         }
         if name.is_empty() || name.ends_with(b"/") {
-            return Err(Refusal::Forbidden("directories are not listed"));
+            return Err(FileRefusal::Forbidden("directories are not listed"));
         }
         let file: File =
             openat2(&self.0, name.as_slice(), how(OFlag::O_NONBLOCK)).map_err(refusal)?.into();
-        let metadata = file.metadata().map_err(|_| Refusal::Failed)?;
+        let metadata = file.metadata().map_err(|_| FileRefusal::Failed)?;
         match metadata.file_type() {
             kind if kind.is_file() => Ok((file, metadata)),
-            kind if kind.is_dir() => Err(Refusal::Forbidden("directories are not listed")),
-            _ => Err(Refusal::Forbidden("not a regular file")),
+            kind if kind.is_dir() => Err(FileRefusal::Forbidden("directories are not listed")),
+            _ => Err(FileRefusal::Forbidden("not a regular file")),
         }
     }
 }
@@ -69,16 +69,16 @@ fn how(flags: OFlag) -> OpenHow {
         .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS)
 }
 
-fn refusal(errno: Errno) -> Refusal {
+fn refusal(errno: Errno) -> FileRefusal {
     match errno {
-        Errno::ENOENT | Errno::ENOTDIR => Refusal::NotFound,
+        Errno::ENOENT | Errno::ENOTDIR => FileRefusal::NotFound,
         Errno::EXDEV | Errno::ELOOP => {
-            Refusal::Forbidden("outside of the directory that is served")
+            FileRefusal::Forbidden("outside of the directory that is served")
         }
-        Errno::EACCES | Errno::EPERM => Refusal::Forbidden("no permission to read it"),
+        Errno::EACCES | Errno::EPERM => FileRefusal::Forbidden("no permission to read it"),
         // A socket: open(2) says ENXIO.
-        Errno::ENXIO => Refusal::Forbidden("not a regular file"),
-        Errno::ENAMETOOLONG | Errno::EINVAL => Refusal::BadName,
-        _ => Refusal::Failed,
+        Errno::ENXIO => FileRefusal::Forbidden("not a regular file"),
+        Errno::ENAMETOOLONG | Errno::EINVAL => FileRefusal::BadName,
+        _ => FileRefusal::Failed,
     }
 }

@@ -1,7 +1,7 @@
 //! From a request to a response: methods, paths, ranges, status codes (RFC 9110).
 
-use super::body::{ResponseBody, Source};
-use super::files::{Directory, Refusal};
+use super::body::{BodySource, ResponseBody};
+use super::files::{Directory, FileRefusal};
 use super::range::{self, Selection};
 use crate::pacing::WritePace;
 use fullpipe_model::units::Bytes;
@@ -28,7 +28,7 @@ pub(super) struct Site {
 
 /// The representation of a path, before a range is selected.
 struct Representation {
-    source: Source,
+    source: BodySource,
     length: u64,
     validators: Option<Validators>,
 }
@@ -99,7 +99,7 @@ impl Site {
         };
         let (file, metadata) = directory.file(path).map_err(refused)?;
         let (length, validators) = (metadata.len(), validators(&metadata));
-        Ok(Representation { source: Source::file(file), length, validators })
+        Ok(Representation { source: BodySource::file(file), length, validators })
     }
 
     fn send<B>(
@@ -122,12 +122,12 @@ impl Site {
             }
         };
         let positioned = match &mut source {
-            Source::Generated { next } => {
+            BodySource::Generated { next } => {
                 *next = Bytes::new(part.start);
                 Ok(part.start)
             }
-            Source::File { file, .. } => file.seek(SeekFrom::Start(part.start)),
-            Source::Text(_) => Ok(0),
+            BodySource::File { file, .. } => file.seek(SeekFrom::Start(part.start)),
+            BodySource::Text(_) => Ok(0),
         };
         if positioned.is_err() {
             return start(StatusCode::INTERNAL_SERVER_ERROR).body(ResponseBody::empty());
@@ -163,7 +163,7 @@ fn generated(size: &str) -> Result<Representation, Refused> {
     let size = percent_encoding::percent_decode_str(size).decode_utf8_lossy();
     match size.parse::<Bytes>() {
         Ok(length) => Ok(Representation {
-            source: Source::Generated { next: Bytes::ZERO },
+            source: BodySource::Generated { next: Bytes::ZERO },
             length: length.get(),
             // Content of one length is the same wherever and whenever it is made.
             validators: Some(Validators {
@@ -175,12 +175,12 @@ fn generated(size: &str) -> Result<Representation, Refused> {
     }
 }
 
-fn refused(refusal: Refusal) -> Refused {
+fn refused(refusal: FileRefusal) -> Refused {
     match refusal {
-        Refusal::NotFound => Refused(StatusCode::NOT_FOUND, format!("no such file; {HINT}")),
-        Refusal::Forbidden(why) => Refused(StatusCode::FORBIDDEN, why.into()),
-        Refusal::BadName => Refused(StatusCode::BAD_REQUEST, "not a file name".into()),
-        Refusal::Failed => {
+        FileRefusal::NotFound => Refused(StatusCode::NOT_FOUND, format!("no such file; {HINT}")),
+        FileRefusal::Forbidden(why) => Refused(StatusCode::FORBIDDEN, why.into()),
+        FileRefusal::BadName => Refused(StatusCode::BAD_REQUEST, "not a file name".into()),
+        FileRefusal::Failed => {
             Refused(StatusCode::INTERNAL_SERVER_ERROR, "the file cannot be opened".into())
         }
     }

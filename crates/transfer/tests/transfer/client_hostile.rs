@@ -2,7 +2,7 @@
 
 use crate::fixture::{PATIENCE, Script, Serving, fetch, script};
 use fullpipe_model::units::{Bytes, Duration};
-use fullpipe_transfer::{DownloadError, DownloadOptions, Outcome, Phase, ServerOptions};
+use fullpipe_transfer::{DownloadError, DownloadOptions, Outcome, RequestPhase, ServerOptions};
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -90,7 +90,10 @@ fn who_waits_for_a_response_may_give_up() {
     let max_duration = Some(Duration::from_millis(50));
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let error = fetch(url, DownloadOptions { max_duration, ..Default::default() }).unwrap_err();
-    assert!(matches!(error, DownloadError::NoResponse { phase: Phase::Response, .. }), "{error}");
+    assert!(
+        matches!(error, DownloadError::NoResponse { phase: RequestPhase::Response, .. }),
+        "{error}"
+    );
 }
 
 #[test]

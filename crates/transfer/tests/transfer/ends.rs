@@ -3,8 +3,8 @@
 use crate::fixture::{Serving, fetch, fetch_observed, generated};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 use fullpipe_transfer::{
-    DownloadError, DownloadOptions, Event, Limits, Outcome, Output, Request, Server, ServerError,
-    ServerOptions, Stop, download, pace,
+    DownloadError, DownloadEvent, DownloadOptions, Limits, Outcome, Output, Request, Server,
+    ServerError, ServerOptions, Stop, download, pace,
 };
 
 fn rate(text: &str) -> Rate {
@@ -47,11 +47,11 @@ fn generated_content_arrives_whole_and_is_counted_once() {
 
         let told: Vec<_> = events
             .iter()
-            .filter_map(|e| if let Event::Interval(i) = e { Some(*i) } else { None })
+            .filter_map(|e| if let DownloadEvent::Interval(i) = e { Some(*i) } else { None })
             .collect();
         assert_eq!(told, got.intervals, "the observer hears of every interval");
-        assert_eq!(events[0], Event::Connected(got.connection));
-        assert_eq!(events.iter().filter(|e| matches!(e, Event::Headers { .. })).count(), 1);
+        assert_eq!(events[0], DownloadEvent::Connected(got.connection));
+        assert_eq!(events.iter().filter(|e| matches!(e, DownloadEvent::Headers { .. })).count(), 1);
     }
     let served = server.end();
     assert_eq!((served.connections, served.requests), (6, 6));
@@ -237,7 +237,7 @@ fn the_caller_stops_a_download() {
     let request = Request { url: server.url("/bytes/1GiB"), options: DownloadOptions::default() };
     let mut intervals = 0;
     let got = download(&request, &stop, &mut |event| {
-        intervals += u32::from(matches!(event, Event::Interval(_)));
+        intervals += u32::from(matches!(event, DownloadEvent::Interval(_)));
         if intervals == 2 {
             stop.stop();
         }
@@ -262,7 +262,7 @@ fn a_server_stops_in_the_middle_of_a_response() {
         let serving = scope.spawn(|| server.run(&stop).unwrap());
         let request = Request { url, options: DownloadOptions::default() };
         let error = download(&request, &Stop::new(), &mut |event| {
-            if matches!(event, Event::Interval(_)) {
+            if matches!(event, DownloadEvent::Interval(_)) {
                 stop.stop();
             }
         });

@@ -2,8 +2,8 @@
 
 use fullpipe_model::units::Bytes;
 use fullpipe_transfer::{
-    Download, DownloadError, DownloadOptions, Event, Request, Served, Server, ServerOptions, Stop,
-    content, download,
+    Download, DownloadError, DownloadEvent, DownloadOptions, Request, Served, Server,
+    ServerOptions, Stop, content, download,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -120,7 +120,7 @@ pub fn fetch(url: String, options: DownloadOptions) -> Result<Download, Download
 pub fn fetch_observed(
     url: String,
     options: DownloadOptions,
-    observer: &mut dyn FnMut(Event),
+    observer: &mut dyn FnMut(DownloadEvent),
 ) -> Result<Download, DownloadError> {
     download(&Request { url, options }, &Stop::new(), observer)
 }

@@ -1,7 +1,7 @@
 //! What `fullpipe why` says of a run: three seconds of one socket, which knows nothing of the
 //! other.
 
-use super::{Answer, INTERVAL, Run, Sequence, Vantage, answer};
+use super::{INTERVAL, RunVerdict, Sequence, TruthRun, Vantage, answer};
 use fullpipe_flow::limit::{PathHint, from_receiver, from_samples};
 use fullpipe_flow::live::{HostFacts, Observed};
 use fullpipe_model::limit::End;
@@ -18,34 +18,43 @@ const MIDDLE: f64 = 0.5;
 const FOR_LESSONS: [f64; 3] = [0.25, MIDDLE, 0.75];
 
 /// The answers of both ends, each alone. `sequence` is the run's, if it is one of two causes.
-pub fn answers(run: &Run, sequence: Option<&Sequence>, ends: [&[Sample]; 2]) -> Vec<Answer> {
+pub fn answers(
+    run: &TruthRun,
+    sequence: Option<&Sequence>,
+    ends: [&[Sample]; 2],
+) -> Vec<RunVerdict> {
     let held = held(run.cause, ends[1], sequence);
     held.map_or(Vec::new(), |held| held.answers(run, ends, MIDDLE))
 }
 
 /// The answers from which to learn, of several moments of a transfer. A transfer that is over in
 /// three seconds teaches as a whole.
-pub fn lessons(run: &Run, sequence: Option<&Sequence>, ends: [&[Sample]; 2]) -> Vec<Answer> {
-    let held = held(run.cause, ends[1], sequence).filter(Held::is_long);
-    let at = |held: Held| FOR_LESSONS.into_iter().flat_map(move |at| held.answers(run, ends, at));
+pub fn lessons(
+    run: &TruthRun,
+    sequence: Option<&Sequence>,
+    ends: [&[Sample]; 2],
+) -> Vec<RunVerdict> {
+    let held = held(run.cause, ends[1], sequence).filter(CauseTime::is_long);
+    let at =
+        |held: CauseTime| FOR_LESSONS.into_iter().flat_map(move |at| held.answers(run, ends, at));
     held.map_or(Vec::new(), |held| at(held).collect())
 }
 
 /// The time that the run's cause holds.
 #[derive(Clone, Copy)]
-struct Held {
+struct CauseTime {
     from: Instant,
     to: Instant,
     is_start: bool,
 }
 
-impl Held {
+impl CauseTime {
     fn is_long(&self) -> bool {
         self.to.since(self.from) > FOLLOWED && !self.is_start
     }
 
     /// What both ends say at `part` of the time.
-    fn answers(self, run: &Run, ends: [&[Sample]; 2], part: f64) -> Vec<Answer> {
+    fn answers(self, run: &TruthRun, ends: [&[Sample]; 2], part: f64) -> Vec<RunVerdict> {
         let left = self.to.since(self.from).saturating_sub(FOLLOWED);
         let part = if self.is_start { 0.0 } else { part };
         let from = self.from + Duration::from_secs_f64(left.as_secs_f64() * part);
@@ -55,11 +64,11 @@ impl Held {
 
 /// What both ends say, followed from `from` to `to`.
 fn between(
-    run: &Run,
+    run: &TruthRun,
     [sender, receiver]: [&[Sample]; 2],
     from: Instant,
     to: Instant,
-) -> Vec<Answer> {
+) -> Vec<RunVerdict> {
     let followed = |samples: &[Sample]| -> Vec<Sample> {
         let is_in = |sample: &&Sample| sample.at >= from && sample.at <= to;
         samples.iter().filter(is_in).cloned().collect()
@@ -84,13 +93,13 @@ fn between(
         };
         let said = seen.answer()?;
         let answer = answer(run, None, vantage, Some(verdict))?;
-        Some(Answer { limit: said.limit, confidence: said.confidence, ..answer })
+        Some(RunVerdict { limit: said.limit, confidence: said.confidence, ..answer })
     };
     ends.into_iter().filter_map(of_end).collect()
 }
 
 /// The time that the run's cause holds, or all of a transfer in slow start, whose beginning counts.
-fn held(cause: Cause, receiver: &[Sample], sequence: Option<&Sequence>) -> Option<Held> {
+fn held(cause: Cause, receiver: &[Sample], sequence: Option<&Sequence>) -> Option<CauseTime> {
     let bytes = |sample: &Sample| sample.info.as_ref().and_then(|info| info.bytes_received);
     let first = receiver.iter().find(|one| bytes(one).is_some_and(|bytes| bytes > Bytes::ZERO))?;
     let all = bytes(receiver.iter().rfind(|one| bytes(one).is_some())?)?;
@@ -102,5 +111,5 @@ fn held(cause: Cause, receiver: &[Sample], sequence: Option<&Sequence>) -> Optio
         (Cause::Link, Some(turns)) => to = to.min(turns),
         (_, Some(turns)) => from = turns.min(to),
     }
-    Some(Held { from, to, is_start: cause == Cause::SlowStart })
+    Some(CauseTime { from, to, is_start: cause == Cause::SlowStart })
 }

@@ -9,13 +9,13 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use clap::{Args, ValueEnum};
 use fullpipe_archive::{
-    Archive, ArchiveError, CaptureOpener, Finished, FolderError, ManifestError, Observer, Settings,
-    Sources, TableError, Totals,
+    Archive, ArchiveError, CaptureOpener, Finished, FolderError, ManifestError, Observer,
+    RowSettings, Sources, TableError, Totals,
 };
 use fullpipe_columnar::{Layout, RowSource};
 use fullpipe_flow::schema::{CAPTURE_PROBLEMS, CaptureProblem, SCHEMA_VERSION};
 use fullpipe_kernel::sandbox::Interrupt;
-use progress::Progress;
+use progress::ArchiveProgress;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ pub fn run(analyze: &Analyze, folder: &Path) -> Result<u8, Failure> {
         .map_err(|error| of_folder(folder, &error))?;
     let watch = Watch {
         interrupt: Interrupt::on_first_ctrl_c().map_err(|error| Failure::new(Kind::Run, error))?,
-        progress: Progress::new(|| archive.bytes_left(&sources)),
+        progress: ArchiveProgress::new(|| archive.bytes_left(&sources)),
         tells_problems: options.problems.is_none(),
     };
     let kind = kind_of(analyze);
@@ -87,10 +87,10 @@ fn check(analyze: &Analyze, folder: &Path) -> Result<(), Failure> {
 }
 
 /// How the rows are made, for the manifest.
-fn settings(analyze: &Analyze) -> Settings {
+fn settings(analyze: &Analyze) -> RowSettings {
     let labels = analyze.labels.to_possible_value();
     let labels = labels.as_ref().map_or("", |labels| labels.get_name());
-    Settings {
+    RowSettings {
         fullpipe: env!("CARGO_PKG_VERSION").into(),
         schema: SCHEMA_VERSION,
         rows: kind_of(analyze).name().into(),
@@ -105,7 +105,7 @@ fn kind_of(analyze: &Analyze) -> RowSource {
 /// The terminal's side of a run: Ctrl-C ends it, a bar shows it.
 struct Watch {
     interrupt: Interrupt,
-    progress: Progress,
+    progress: ArchiveProgress,
     /// Whether problems are lines on standard error.
     tells_problems: bool,
 }

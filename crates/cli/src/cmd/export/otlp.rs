@@ -29,7 +29,7 @@ struct Series {
 
 /// A metric while its lines are read.
 #[derive(Default)]
-struct Family {
+struct OpenMetric {
     name: String,
     help: String,
     kind: String,
@@ -75,7 +75,7 @@ impl Encoder {
     }
 
     /// `None` for what is no metric of OTLP, or has no values yet.
-    fn metric(&mut self, family: &Family, now: Instant) -> Option<Value> {
+    fn metric(&mut self, family: &OpenMetric, now: Instant) -> Option<Value> {
         let (kind, mut data) = match family.kind.as_str() {
             "counter" => ("sum", json!({ "isMonotonic": true })),
             "gauge" => ("gauge", json!({})),
@@ -105,7 +105,7 @@ impl Encoder {
         Some(metric)
     }
 
-    fn number(&mut self, family: &Family, sample: &Sample, now: Instant) -> Value {
+    fn number(&mut self, family: &OpenMetric, sample: &Sample, now: Instant) -> Value {
         let mut point = point(&sample.labels, now);
         match sample.value.parse::<i64>() {
             Ok(_) => point["asInt"] = json!(sample.value),
@@ -119,7 +119,7 @@ impl Encoder {
     }
 
     /// The lines of a histogram count what is at or below a bound; OTLP's buckets count apart.
-    fn histograms(&mut self, family: &Family, now: Instant) -> Vec<Value> {
+    fn histograms(&mut self, family: &OpenMetric, now: Instant) -> Vec<Value> {
         let mut points: Vec<(Labels, Value, u64)> = Vec::new();
         for sample in &family.samples {
             let is_bound = |label: &Label| label.0 == "le";
@@ -207,8 +207,8 @@ fn double(text: &str) -> f64 {
 
 /// The metrics of an OpenMetrics text that prometheus-client wrote: HELP, TYPE and UNIT come
 /// before the values.
-fn families(text: &str) -> Vec<Family> {
-    let mut families: Vec<Family> = Vec::new();
+fn families(text: &str) -> Vec<OpenMetric> {
+    let mut families: Vec<OpenMetric> = Vec::new();
     for line in text.lines() {
         let Some(descriptor) = line.strip_prefix("# ") else {
             if let Some(family) = families.last_mut() {
@@ -221,7 +221,7 @@ fn families(text: &str) -> Vec<Family> {
             continue;
         };
         if families.last().is_none_or(|family| family.name != name) {
-            families.push(Family { name: name.into(), ..Family::default() });
+            families.push(OpenMetric { name: name.into(), ..OpenMetric::default() });
         }
         let Some(family) = families.last_mut() else { continue };
         match key {

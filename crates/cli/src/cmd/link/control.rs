@@ -25,7 +25,7 @@ const SUFFIX: &str = ".sock";
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum ControlAnswer {
     /// The state of the link.
     Status(Box<Status>),
     /// The request succeeded.
@@ -80,39 +80,39 @@ struct Controlled {
 }
 
 impl Controlled {
-    fn done(&self, request: &[u8]) -> Result<(Answer, Then), Failure> {
+    fn done(&self, request: &[u8]) -> Result<(ControlAnswer, Then), Failure> {
         let link = &self.link;
         match Request::parse(request).map_err(|error| Failure::new(Kind::Usage, error))? {
             Request::Status => {
-                link.status().map(|status| (Answer::Status(Box::new(status)), Then::Close))
+                link.status().map(|status| (ControlAnswer::Status(Box::new(status)), Then::Close))
             }
-            Request::Set(words) => link.set(&words).map(|()| (Answer::Done, Then::Close)),
+            Request::Set(words) => link.set(&words).map(|()| (ControlAnswer::Done, Then::Close)),
             Request::Detach => {
                 let detach = self.detach.clone().ok_or_else(|| {
                     let why = "detach link: it belongs to a command, and ends with the command";
                     Failure::new(Kind::Usage, why)
                 })?;
-                Ok((Answer::Done, Then::End(Box::new(move || detach.set()))))
+                Ok((ControlAnswer::Done, Then::End(Box::new(move || detach.set()))))
             }
         }
     }
 }
 
 impl Answers for Controlled {
-    type Answer = Answer;
+    type Answer = ControlAnswer;
     const SUBJECT: &str = "link";
 
-    fn answer(&self, request: &[u8]) -> (Answer, Then) {
+    fn answer(&self, request: &[u8]) -> (ControlAnswer, Then) {
         self.done(request).unwrap_or_else(|failure| (self.refusal(&failure), Then::Close))
     }
 
-    fn refusal(&self, failure: &Failure) -> Answer {
-        Answer::Error { code: failure.exit_code(), message: failure.message().into() }
+    fn refusal(&self, failure: &Failure) -> ControlAnswer {
+        ControlAnswer::Error { code: failure.exit_code(), message: failure.message().into() }
     }
 }
 
 /// Sends a request to the link `name`.
-pub fn ask(name: &str, request: &Request) -> Result<Answer, Failure> {
+pub fn ask(name: &str, request: &Request) -> Result<ControlAnswer, Failure> {
     exchange(name, request).map(|(answer, _)| answer)
 }
 
@@ -125,7 +125,10 @@ pub fn ask_until_gone(name: &str, request: &Request) -> Result<(), Failure> {
     })
 }
 
-fn exchange(name: &str, request: &Request) -> Result<(Answer, BufReader<UnixStream>), Failure> {
+fn exchange(
+    name: &str,
+    request: &Request,
+) -> Result<(ControlAnswer, BufReader<UnixStream>), Failure> {
     let path = socket(name)?;
     let (answer, connection) =
         control::ask(&path, request).map_err(|error| match error.kind() {
@@ -138,7 +141,7 @@ fn exchange(name: &str, request: &Request) -> Result<(Answer, BufReader<UnixStre
             _ => Failure::new(Kind::Run, format!("ask link {name}: {error}")),
         })?;
     match answer {
-        Answer::Error { code, message } => Err(Failure::with_code(code, message)),
+        ControlAnswer::Error { code, message } => Err(Failure::with_code(code, message)),
         answer => Ok((answer, connection)),
     }
 }

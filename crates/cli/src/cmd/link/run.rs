@@ -43,7 +43,8 @@ pub fn run(words: &Words, options: &Options, command: &[OsString]) -> Result<u8,
     let control_socket = ControlSocket::open(&name)?;
     let network =
         MachineNetwork::inspect(far_end).map_err(|error| Failure::new(Kind::Run, error))?;
-    let choices = sandbox::Options { signals: Signals::Forward, ..sandbox::Options::default() };
+    let choices =
+        sandbox::SandboxOptions { signals: Signals::Forward, ..sandbox::SandboxOptions::default() };
     let exit = sandbox::run(&choices, |inside| {
         let done =
             run_in_sandbox(inside, &network, &name, &control_socket, &asked, options, command);

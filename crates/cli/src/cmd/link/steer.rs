@@ -1,6 +1,6 @@
 //! `fullpipe link set`, `status`, `list`: control of running links.
 
-use super::control::{self, Answer, Request};
+use super::control::{self, ControlAnswer, Request};
 use super::live::{dropped, gateway_losses, summary};
 use super::shared::{Status, Subject};
 use super::words::PathOptions;
@@ -86,13 +86,13 @@ impl ShowStatus {
 Examples:
   fullpipe link list
   fullpipe link list --json | jq -r '.[].name'")]
-pub struct List {
+pub struct ListLinks {
     /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-impl List {
+impl ListLinks {
     pub fn run(self) -> Result<u8, Failure> {
         // A link that ends in the meantime is left out.
         let links: Vec<Status> =
@@ -135,8 +135,8 @@ fn subject(status: &Status) -> String {
 
 fn status(name: &str) -> Result<Status, Failure> {
     match control::ask(name, &Request::Status)? {
-        Answer::Status(status) => Ok(*status),
-        Answer::Done | Answer::Error { .. } => {
+        ControlAnswer::Status(status) => Ok(*status),
+        ControlAnswer::Done | ControlAnswer::Error { .. } => {
             let message = format!(
                 "ask link {name}: it did not answer with its status; is it of another version?"
             );

@@ -5,7 +5,7 @@ use crate::cmd::input;
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use fullpipe_analyze::{Error, Options};
-use fullpipe_report::page::{Kind as Content, Page, Shortlist, Source};
+use fullpipe_report::page::{InputKind as Content, Page, Shortlist, Source};
 use std::path::PathBuf;
 
 /// Reads captures for a report.

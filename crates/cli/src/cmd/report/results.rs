@@ -12,7 +12,8 @@ use fullpipe_model::link::log::Direction;
 use fullpipe_model::observe::Sample;
 use fullpipe_model::units::Instant;
 use fullpipe_report::page::{
-    Kind as Content, Lab, LinkQueue, Page, Part, Shortlist, Shown, Source, curves,
+    ComparedPart, InputKind as Content, Lab, LinkQueue, Page, Shortlist, ShownConnection, Source,
+    curves,
 };
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -151,7 +152,7 @@ fn add(page: &mut Page, rows: &mut Vec<Row>, folder: &Path) -> Result<(), Failur
 
 /// The connection's first packet by the clock of samples and of the link's log; `None` in results
 /// of a version that did not say how far that is from the captures' clock.
-fn start_by_samples(shown: &Shown, folder: &Path) -> Result<Option<Instant>, Failure> {
+fn start_by_samples(shown: &ShownConnection, folder: &Path) -> Result<Option<Instant>, Failure> {
     #[derive(serde::Deserialize)]
     struct Clock {
         epoch_ns: Option<u64>,
@@ -175,7 +176,7 @@ fn queue(folder: &Path, start: Instant) -> Result<Option<LinkQueue>, Failure> {
 const SAMPLES: usize = 2_000;
 
 /// Adds the samples of the sockets at both ends.
-fn add_sockets(shown: &mut Shown, folder: &Path, start: Instant) -> Result<(), Failure> {
+fn add_sockets(shown: &mut ShownConnection, folder: &Path, start: Instant) -> Result<(), Failure> {
     let connection = &shown.connection.connection;
     let ends = [
         ("server.samples.jsonl", Owner::Server, connection.server, connection.client),
@@ -210,8 +211,8 @@ fn read_lines<T: serde::de::DeserializeOwned>(file: &Path) -> Result<Vec<T>, Fai
 fn mark_parts(page: &mut Page, rows: &[Row]) {
     for shown in &mut page.connections {
         shown.part = match shown.run.map(|run| rows[run].name.as_str()) {
-            Some("before") => Some(Part::Before),
-            Some("after") => Some(Part::After),
+            Some("before") => Some(ComparedPart::Before),
+            Some("after") => Some(ComparedPart::After),
             _ => None,
         };
     }

@@ -2,7 +2,7 @@
 
 use crate::terminal::{layout, print};
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
-use fullpipe_peer::path_test::{Direction, Progress, Spec};
+use fullpipe_peer::path_test::{Progress, Spec, TestDirection};
 use serde::Serialize;
 
 /// What passed in an interval.
@@ -27,7 +27,7 @@ pub struct Interval {
 /// Cuts a run into intervals.
 pub struct Intervals {
     length: Duration,
-    direction: Direction,
+    direction: TestDirection,
     prints: bool,
     /// How far it was at the end of the last interval.
     last: Progress,
@@ -103,7 +103,7 @@ impl Intervals {
             format!("{}\n", with_as_much_as_fits(passed, rest, width))
         };
         let mut lines = Vec::new();
-        if self.direction != Direction::Reverse {
+        if self.direction != TestDirection::Reverse {
             let rtt = now
                 .rtt
                 .map_or_else(String::new, |rtt| format!("  rtt {:.1} ms", rtt.as_millis_f64()));
@@ -114,7 +114,7 @@ impl Intervals {
             ];
             lines.push(line("[to]  ", one.forward, &rest));
         }
-        if self.direction != Direction::Forward {
+        if self.direction != TestDirection::Forward {
             lines.push(line("[from]", one.reverse, &[]));
         }
         lines
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn an_interval_has_what_passed_since_the_last() {
         let amount = Amount::Time(Duration::from_secs(3));
-        let direction = Direction::Forward;
+        let direction = TestDirection::Forward;
         let spec = Spec { direction, connections: 1, amount, congestion: None };
         let mut intervals = Intervals::new(Duration::from_secs(1), &spec, false);
         for (millis, bytes) in [(500, 10), (1000, 40), (1500, 50), (2050, 100), (2500, 130)] {

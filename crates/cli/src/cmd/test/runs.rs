@@ -1,11 +1,11 @@
 //! From what both ends saw of a run to what it measured.
 
 use super::intervals::Interval;
-use fullpipe_flow::path_test::{Connection, Measured, Rfc6349, Run};
+use fullpipe_flow::path_test::{Measured, PathTestRun, Rfc6349, TestConnection};
 use fullpipe_model::limit::End;
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Bytes, Duration, Rate};
-use fullpipe_peer::path_test::{Direction, Outcome, PathMtu, Spec};
+use fullpipe_peer::path_test::{Outcome, PathMtu, Spec, TestDirection};
 
 /// A run of one direction.
 pub struct Tested {
@@ -17,20 +17,25 @@ pub struct Tested {
     pub rfc6349: Option<Rfc6349>,
     /// What passed in each interval.
     pub intervals: Vec<Interval>,
-    connections: Vec<Connection>,
+    connections: Vec<TestConnection>,
     idle_rtt: Duration,
 }
 
 /// Both ends' settings: this host's, the far one's.
 type Hosts<'a> = [&'a HostSettings; 2];
 
-fn run<'a>(role: End, connections: &'a [Connection], idle: Duration, hosts: Hosts<'a>) -> Run<'a> {
+fn run<'a>(
+    role: End,
+    connections: &'a [TestConnection],
+    idle: Duration,
+    hosts: Hosts<'a>,
+) -> PathTestRun<'a> {
     let [here, far] = hosts;
     let (sender_settings, receiver_settings) = match role {
         End::Sender => (here, far),
         End::Receiver => (far, here),
     };
-    Run { role, connections, idle_rtt: Some(idle), sender_settings, receiver_settings }
+    PathTestRun { role, connections, idle_rtt: Some(idle), sender_settings, receiver_settings }
 }
 
 /// What a run measured, in each of its directions in which data arrived.
@@ -41,9 +46,9 @@ pub fn tested(
     idle_rtt: Duration,
     hosts: Hosts<'_>,
 ) -> Vec<Tested> {
-    let at_once = spec.direction == Direction::Both;
+    let at_once = spec.direction == TestDirection::Both;
     let ways = [(End::Sender, &outcome.forward), (End::Receiver, &outcome.reverse)];
-    let measure = |(role, connections): (End, &Vec<Connection>)| {
+    let measure = |(role, connections): (End, &Vec<TestConnection>)| {
         let measured = run(role, connections, idle_rtt, hosts).measure()?;
         Some(Tested {
             at_once,

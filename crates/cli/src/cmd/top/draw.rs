@@ -87,7 +87,7 @@ pub fn text(buffer: &Buffer) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::examples::{longest, row, snapshot};
-    use super::super::filter::Filter;
+    use super::super::filter::RowFilter;
     use super::super::row::{Row, Snapshot};
     use super::super::view::View;
     use super::*;
@@ -218,7 +218,7 @@ mod tests {
     fn nothing_busy_and_nothing_that_fits_are_said() {
         let empty = Snapshot { connections: 7, ..Snapshot::default() };
         assert!(drawn(80, 24, &View::default(), &empty).contains("No connection moves data"));
-        let view = View { filter: Filter::typed("nothing"), ..View::default() };
+        let view = View { filter: RowFilter::typed("nothing"), ..View::default() };
         assert!(drawn(80, 24, &view, &snapshot()).contains("None of 3 busy connections fits"));
     }
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Words, each a port, an address or a part of a process; a connection fits if all of them do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter(Vec<Word>);
+pub struct RowFilter(Vec<Word>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Word {
@@ -21,10 +21,10 @@ enum Word {
     Text(String),
 }
 
-impl Filter {
+impl RowFilter {
     /// The filter of a text as it is typed: `443` or `:443` is a port, `pid:12` a process, anything
     /// else a part of an address, a name or a command.
-    pub fn typed(text: &str) -> Filter {
+    pub fn typed(text: &str) -> RowFilter {
         let word = |word: &str| {
             if let Some(pid) = word.strip_prefix("pid:").and_then(|pid| pid.parse().ok()) {
                 return Word::Pid(pid);
@@ -34,7 +34,7 @@ impl Filter {
                 Err(_) => Word::Text(word.to_lowercase()),
             }
         };
-        Filter(text.split_whitespace().map(word).collect())
+        RowFilter(text.split_whitespace().map(word).collect())
     }
 
     /// Adds a port of either end.
@@ -91,7 +91,7 @@ fn has_process(row: &Row, part: &str) -> bool {
 }
 
 /// As it would be typed.
-impl std::fmt::Display for Filter {
+impl std::fmt::Display for RowFilter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (index, word) in self.0.iter().enumerate() {
             f.write_str(if index == 0 { "" } else { " " })?;
@@ -116,12 +116,12 @@ mod tests {
         // curl 4711, 10.0.0.1:40000 -> 10.0.0.2:443
         let row = row();
         for fitting in ["", "443", ":443", "40000", "10.0.0.2", "CURL", "pid:4711", "443 curl"] {
-            assert!(Filter::typed(fitting).fits(&row), "{fitting}");
+            assert!(RowFilter::typed(fitting).fits(&row), "{fitting}");
         }
         for other in ["80", "10.9.", "nginx", "pid:1", "443 nginx"] {
-            assert!(!Filter::typed(other).fits(&row), "{other}");
+            assert!(!RowFilter::typed(other).fits(&row), "{other}");
         }
-        let mut filter = Filter::default();
+        let mut filter = RowFilter::default();
         filter.peer("::ffff:10.0.0.2".parse().unwrap());
         filter.process("Curl");
         assert!(filter.fits(&row), "an IPv4 address in IPv6 is the same address");

@@ -1,6 +1,6 @@
 //! What the user chose to see: order, filter, selection, and what each key does.
 
-use super::filter::Filter;
+use super::filter::RowFilter;
 use super::row::{Id, Row, Snapshot};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::cmp::Reverse;
@@ -13,7 +13,7 @@ pub struct View {
     /// The order of the list.
     pub sort: Sort,
     /// What the list is restricted to.
-    pub filter: Filter,
+    pub filter: RowFilter,
     /// The text of a filter that is being typed.
     pub typing: Option<String>,
     /// Whether the picture stands still.
@@ -129,7 +129,7 @@ impl View {
             _ if self.page == Page::Help => self.page = Page::List,
             KeyCode::Char('q') => return Request::Quit,
             KeyCode::Esc if self.page == Page::List && !self.filter.is_empty() => {
-                self.filter = Filter::default();
+                self.filter = RowFilter::default();
             }
             KeyCode::Esc | KeyCode::Backspace | KeyCode::Left => self.page = Page::List,
             KeyCode::Enter | KeyCode::Right => self.open(snapshot),
@@ -172,7 +172,7 @@ impl View {
         let Some(text) = &mut self.typing else { return };
         match key {
             KeyCode::Enter => {
-                self.filter = Filter::typed(text);
+                self.filter = RowFilter::typed(text);
                 self.typing = None;
             }
             KeyCode::Esc => self.typing = None,

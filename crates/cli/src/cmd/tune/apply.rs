@@ -120,7 +120,7 @@ impl Apply {
         let plan = self.goal.plan(&mut machine)?;
         self.tell_promise(proof, &plan)?;
         if self.json {
-            print_json(&Told { applied: false, plan: &plan, proof, done: None })?;
+            print_json(&ApplyAnswer { applied: false, plan: &plan, proof, done: None })?;
         } else {
             print(&render(&plan, Form::Text, layout()))?;
         }
@@ -159,7 +159,7 @@ impl Apply {
 
     fn nothing(&self, plan: &HostPlan) -> Result<u8, Failure> {
         if self.json {
-            print_json(&Told { applied: false, plan, proof: None, done: None })?;
+            print_json(&ApplyAnswer { applied: false, plan, proof: None, done: None })?;
         } else {
             print(&render(plan, Form::Text, layout()))?;
         }
@@ -190,7 +190,7 @@ impl Apply {
             });
             let for_us = self.keep.map(|keep| keep.as_nanos() / 1000);
             let done = Some(Done { apply: number, for_us, set: sets, not_persisted });
-            let told = Told { applied: true, plan, proof, done };
+            let told = ApplyAnswer { applied: true, plan, proof, done };
             print_json(&told)?;
             return Ok(0);
         }
@@ -255,7 +255,7 @@ fn unpersisted(plan: &HostPlan) -> Option<String> {
 
 /// The JSON of an apply.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ApplyAnswer<'a> {
     applied: bool,
     plan: &'a HostPlan,
     #[serde(skip_serializing_if = "Option::is_none")]

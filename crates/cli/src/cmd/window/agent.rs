@@ -3,7 +3,7 @@
 use super::show::Look;
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
-use fullpipe_agent::{Adopted, Agent, AgentError, Connection, Options};
+use fullpipe_agent::{Adopted, Agent, AgentError, AgentOptions, Connection};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, column};
@@ -57,7 +57,7 @@ impl Running {
     /// process runs in it.
     pub fn attach(
         cgroup: &Path,
-        options: Options,
+        options: AgentOptions,
         budget: Option<Bytes>,
         program: Option<String>,
         end: Interrupt,

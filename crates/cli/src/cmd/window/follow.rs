@@ -8,7 +8,7 @@ use super::recording::Recording;
 use super::show::Display;
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
-use fullpipe_agent::Options;
+use fullpipe_agent::AgentOptions;
 use fullpipe_kernel::Refused;
 use fullpipe_kernel::clock;
 use fullpipe_kernel::names::NamedSocket;
@@ -27,7 +27,7 @@ fn run_failed(refused: Refused) -> Failure {
 
 /// What an agent does, and how it is shown.
 pub struct Work {
-    pub options: Options,
+    pub options: AgentOptions,
     /// For the buffers of all connections together.
     pub budget: Option<Bytes>,
     /// Time between two looks that are shown; `None`: the last one only.

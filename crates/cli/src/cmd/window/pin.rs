@@ -55,7 +55,7 @@ pub struct PinCwnd {
 
 /// What was done.
 #[derive(Serialize)]
-struct Done {
+struct PinOutcome {
     congestion_control: String,
     segments: u32,
     /// Connections that got it.
@@ -94,9 +94,9 @@ impl PinCwnd {
         ConstantWindow::attach(cgroup, self.segments).map_err(failed)
     }
 
-    fn done(&self, window: &ConstantWindow) -> Result<Done, Failure> {
+    fn done(&self, window: &ConstantWindow) -> Result<PinOutcome, Failure> {
         let taken = window.taken().map_err(failed)?;
-        Ok(Done {
+        Ok(PinOutcome {
             congestion_control: window.name().into(),
             segments: self.segments.get(),
             connections: taken.taken,
@@ -105,7 +105,7 @@ impl PinCwnd {
     }
 }
 
-impl Done {
+impl PinOutcome {
     fn in_words(&self) -> String {
         let window = format!("a congestion window of {} segments", self.segments);
         let mut text = match self.connections {

@@ -13,18 +13,14 @@ use fullpipe_analyze::SAMPLES_MAX;
 use fullpipe_flow::live::Note;
 use fullpipe_host::Recorder;
 use fullpipe_kernel::{Refused, clock};
-use fullpipe_model::observe::SocketOptions;
+use fullpipe_model::observe::{SocketEnds, SocketOptions, canonical_ends};
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
 use std::path::Path;
 
 /// Time between two questions which connections there are.
 const CHOOSE_EVERY: Duration = Duration::from_millis(100);
-
-/// A socket's own end and the other one.
-type Ends = (SocketAddr, SocketAddr);
 
 /// What is noted of a socket when it is gone.
 struct Noted {
@@ -40,9 +36,9 @@ pub struct Recording {
     file: SampleFile,
     recorder: Recorder,
     /// Sockets that were sampled and are still there.
-    sockets: HashMap<Ends, Noted>,
+    sockets: HashMap<SocketEnds, Noted>,
     /// Of them, or of new ones, those whose program chose its buffer.
-    frozen: HashSet<Ends>,
+    frozen: HashSet<SocketEnds>,
     lines: u64,
     samples_at: Instant,
     chooses_at: Instant,
@@ -81,13 +77,17 @@ impl Recording {
 
     fn choose(&mut self, running: &Running) -> Result<(), Failure> {
         let open = running.open_connections()?;
-        let ends: Vec<Ends> = open.iter().map(|one| (one.local, one.remote)).collect();
+        let ends: Vec<SocketEnds> = open.iter().map(|one| (one.local, one.remote)).collect();
         let frozen = open.iter().filter(|one| one.is_frozen).map(|one| (one.local, one.remote));
         self.frozen = frozen.collect();
         self.recorder.choose(&ends).map_err(failed)?;
-        let open: HashSet<Ends> = ends.into_iter().collect();
-        let gone: Vec<Ends> =
-            self.sockets.keys().copied().filter(|ends| !open.contains(&canonical(*ends))).collect();
+        let open: HashSet<SocketEnds> = ends.into_iter().collect();
+        let gone: Vec<SocketEnds> = self
+            .sockets
+            .keys()
+            .copied()
+            .filter(|ends| !open.contains(&canonical_ends(*ends)))
+            .collect();
         gone.into_iter().try_for_each(|ends| self.note(ends))
     }
 
@@ -104,7 +104,7 @@ impl Recording {
                 Some(noted) => noted.at = sample.at,
                 None => {
                     let settings = self.recorder.settings(ends.0, ends.1);
-                    let is_frozen = self.frozen.contains(&canonical(ends));
+                    let is_frozen = self.frozen.contains(&canonical_ends(ends));
                     self.sockets.insert(ends, Noted { at: sample.at, settings, is_frozen });
                 }
             }
@@ -113,7 +113,7 @@ impl Recording {
     }
 
     /// Writes what was known of a socket, which is gone.
-    fn note(&mut self, ends: Ends) -> Result<(), Failure> {
+    fn note(&mut self, ends: SocketEnds) -> Result<(), Failure> {
         let Some(noted) = self.sockets.remove(&ends) else { return Ok(()) };
         // The clamp on its window may be the agent's, and is no wish of its program.
         let asked =
@@ -130,7 +130,7 @@ impl Recording {
 
     /// Completes the file.
     pub fn finish(mut self) -> Result<(), Failure> {
-        let left: Vec<Ends> = self.sockets.keys().copied().collect();
+        let left: Vec<SocketEnds> = self.sockets.keys().copied().collect();
         left.into_iter().try_for_each(|ends| self.note(ends))?;
         if self.lines == 0 {
             remark("The recording is empty: no connection was followed, or it was too short.");
@@ -146,10 +146,4 @@ fn failed(refused: Refused) -> Failure {
 fn too_long() -> Failure {
     let why = format!("window: record: more than {SAMPLES_MAX} samples are not read by anybody");
     Failure::new(Kind::Run, why + "; what there is, is kept: record for a shorter time")
-}
-
-/// A socket of IPv6 may have an address of IPv4.
-fn canonical((local, remote): Ends) -> Ends {
-    let plain = |end: SocketAddr| SocketAddr::new(end.ip().to_canonical(), end.port());
-    (plain(local), plain(remote))
 }

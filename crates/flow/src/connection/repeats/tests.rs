@@ -24,7 +24,7 @@ fn sent(from: u32, stamp: u32) -> Segment {
         flags: Flags::ACK,
         window: 0,
         payload: Bytes::new(1000),
-        options: crate::segment::Options { timestamps: Some((stamp, 0)), ..Default::default() },
+        options: crate::segment::TcpOptions { timestamps: Some((stamp, 0)), ..Default::default() },
         is_broken: false,
         is_header_cut: false,
     }
@@ -38,12 +38,12 @@ fn needless(count: u32) -> Repeats {
         repeats.sent_again(at(u64::from(index) * 100), &sent(index * 1000, 100), true);
     }
     let outcome = repeats.answered(&ack(10_000, (0, 0), None), |_, _| true);
-    assert_eq!(outcome, Outcome { spurious: 0, overtaken: count.into() });
+    assert_eq!(outcome, Corrections { spurious: 0, overtaken: count.into() });
     repeats
 }
 
-fn ack(micros: u64, (una, ack): (u32, u32), echo: Option<u32>) -> Answer {
-    Answer {
+fn ack(micros: u64, (una, ack): (u32, u32), echo: Option<u32>) -> AckFacts {
+    AckFacts {
         at: at(micros),
         una: seq(una),
         ack: seq(ack),
@@ -78,11 +78,11 @@ fn an_ack_that_was_held_back_tells_of_what_came_before_it_too() {
 fn a_copy_of_the_first_sending_says_nothing_of_the_second() {
     let mut repeats = needless(1);
     let early = ack(11_000, (0, 0), None);
-    assert_eq!(repeats.arrived_twice(seq(1000), seq(2000), &early), Outcome::default());
+    assert_eq!(repeats.arrived_twice(seq(1000), seq(2000), &early), Corrections::default());
     let later = ack(70_000, (0, 0), None);
     assert_eq!(
         repeats.arrived_twice(seq(1000), seq(2000), &later),
-        Outcome { spurious: 1, overtaken: 0 }
+        Corrections { spurious: 1, overtaken: 0 }
     );
 }
 
@@ -102,11 +102,11 @@ fn a_receiver_that_has_no_hole_holds_nothing_back() {
     let mut repeats = needless(3);
     // Of three repairs only the last arrived, long after the ACK before it. That ACK came late
     // because there was nothing to report earlier, not because it was held back.
-    let answer = Answer { above_hole: false, ..ack(75_000, (0, 0), None) };
+    let answer = AckFacts { above_hole: false, ..ack(75_000, (0, 0), None) };
     repeats.answered(&answer, |_, _| false);
     assert_eq!(
         repeats.arrived_twice(seq(3000), seq(4000), &answer),
-        Outcome { spurious: 1, overtaken: 0 }
+        Corrections { spurious: 1, overtaken: 0 }
     );
 }
 
@@ -120,12 +120,12 @@ fn what_came_twice_was_one_sending_too_many_and_not_two() {
     // A round trip after the second, reported above a hole: no echo shows which one arrived.
     assert_eq!(
         repeats.answered(&ack(61_000, (0, 0), None), |_, _| true),
-        Outcome { spurious: 0, overtaken: 0 }
+        Corrections { spurious: 0, overtaken: 0 }
     );
     let twice = repeats.arrived_twice(seq(1000), seq(2000), &ack(101_000, (0, 0), None));
     assert_eq!(
         twice,
-        Outcome { spurious: 1, overtaken: 0 },
+        Corrections { spurious: 1, overtaken: 0 },
         "the first sending was lost, not overtaken"
     );
 }
@@ -140,7 +140,7 @@ fn a_copy_of_the_repair_follows_it_at_once() {
             repeats.arrived_twice(seq(1000), seq(2000), &ack(61_000 + later, (0, 0), None));
         assert_eq!(
             outcome,
-            Outcome { spurious: expected, overtaken: expected },
+            Corrections { spurious: expected, overtaken: expected },
             "{later} us after it was told of"
         );
     }

@@ -1,7 +1,7 @@
 //! The way back: round trips are long because ACKs wait in a queue on their way back, while the
 //! data's own way has none. A sender then waits as if the path were longer or slower.
 
-use super::Seen;
+use super::DataSeen;
 use fullpipe_model::units::Duration;
 
 /// Fewer ACKs may be chance.
@@ -30,7 +30,7 @@ pub struct AckPath {
 }
 
 impl AckPath {
-    pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
+    pub(super) fn of(seen: DataSeen<'_>) -> Option<Self> {
         let facts = seen.facts();
         let delays = facts.ack_path;
         if delays.count < COUNT_LEAST {

@@ -3,7 +3,7 @@
 //! channels (RFC 4254 section 5.2), HTTP/2 streams (RFC 9113 section 5.2) and SMB have such a
 //! window; one request after another for blocks of one size is a window of one block.
 
-use super::Seen;
+use super::DataSeen;
 use crate::limit::{Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration};
 
@@ -40,7 +40,7 @@ pub struct ApplicationWindow {
 }
 
 impl ApplicationWindow {
-    pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
+    pub(super) fn of(seen: DataSeen<'_>) -> Option<Self> {
         let verdict = seen.verdict?;
         let facts = seen.facts();
         let answers = facts.answers;

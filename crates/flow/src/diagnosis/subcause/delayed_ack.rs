@@ -2,7 +2,7 @@
 //! acknowledged (RFC 9293 section 3.7.4), and the receiver delays exactly that ACK (section
 //! 3.8.6.3).
 
-use super::{LEAST_PART, Seen};
+use super::{DataSeen, LEAST_PART};
 use fullpipe_model::units::Duration;
 
 /// Fewer may be chance.
@@ -23,7 +23,7 @@ pub struct DelayedAck {
 }
 
 impl DelayedAck {
-    pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
+    pub(super) fn of(seen: DataSeen<'_>) -> Option<Self> {
         let stalls = seen.facts().stalls;
         let part = seen.part(stalls.awaited_ack_wait).min(1.0);
         let count = stalls.awaited_acks.into();

@@ -2,7 +2,7 @@
 //! reduced towards its initial size (RFC 5681 section 4.1; `tcp_cwnd_restart` in
 //! net/ipv4/tcp_output.c).
 
-use super::{LEAST_PART, Seen};
+use super::{DataSeen, LEAST_PART};
 use crate::limit::Interval;
 use fullpipe_model::units::{Bytes, Duration};
 
@@ -32,7 +32,7 @@ pub struct IdleRestart {
 }
 
 impl IdleRestart {
-    pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
+    pub(super) fn of(seen: DataSeen<'_>) -> Option<Self> {
         let mut rest = &seen.verdict?.intervals[..];
         let mut found = IdleRestart {
             count: 0,

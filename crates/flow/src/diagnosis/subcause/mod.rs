@@ -172,7 +172,7 @@ impl From<MachineCause> for Explanation {
 
 /// What was seen of one direction's data.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen<'a> {
+pub(super) struct DataSeen<'a> {
     pub connection: &'a Connection,
     pub direction: Direction,
     /// What limited the data; `None` where there was none.
@@ -181,7 +181,7 @@ pub(super) struct Seen<'a> {
     pub sharing: Option<Sharing>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> DataSeen<'a> {
     fn facts(self) -> &'a DirectionFacts {
         self.connection.facts(self.direction)
     }

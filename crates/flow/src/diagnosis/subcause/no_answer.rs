@@ -1,6 +1,6 @@
 //! No answer: an end that opens a connection gets no reply, or an end that replies gets none back.
 
-use super::Seen;
+use super::DataSeen;
 use crate::connection::Direction;
 use fullpipe_model::units::Duration;
 
@@ -26,7 +26,7 @@ pub struct NoAnswer {
 
 impl NoAnswer {
     /// Finds this in a connection, for the direction whose end got no answer.
-    pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
+    pub(super) fn of(seen: DataSeen<'_>) -> Option<Self> {
         let connection = seen.connection;
         let parts = connection.completeness & !RST;
         let is_half_open = match (parts, seen.direction) {

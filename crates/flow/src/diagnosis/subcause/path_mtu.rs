@@ -2,7 +2,7 @@
 //! sender (RFC 2923, section 2.1). A tunnel's MTU is smaller than the ends believe, and the ICMP
 //! messages that would say so are dropped.
 
-use super::Seen;
+use super::DataSeen;
 use fullpipe_model::units::{Bytes, Duration};
 
 /// So many of the largest segments were sent, and none arrived.
@@ -30,13 +30,13 @@ pub struct PathMtu {
 }
 
 impl PathMtu {
-    pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
+    pub(super) fn of(seen: DataSeen<'_>) -> Option<Self> {
         PathMtu::lost(seen).or_else(|| PathMtu::missing(seen))
     }
 
     /// By what was sent: none of the largest segments arrived, and smaller ones did although they
     /// were sent later.
-    fn lost(seen: Seen<'_>) -> Option<Self> {
+    fn lost(seen: DataSeen<'_>) -> Option<Self> {
         let (passage, stalls) = (seen.facts().passage, seen.facts().stalls);
         let is_by_size = passage.passed > Bytes::ZERO && passage.passed < passage.largest;
         let passes_later = passage.was_split || passage.is_overtaken;
@@ -55,7 +55,7 @@ impl PathMtu {
 
     /// By what arrived: segments smaller than both ends allow, and before one of them exactly some
     /// full ones are missing until the end.
-    fn missing(seen: Seen<'_>) -> Option<Self> {
+    fn missing(seen: DataSeen<'_>) -> Option<Self> {
         let passage = seen.facts().passage;
         let manners = [seen.facts().manner, seen.receiver_facts().manner];
         let [Some(one), Some(other)] = manners.map(|manner| manner.mss) else { return None };

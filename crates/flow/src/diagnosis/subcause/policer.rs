@@ -5,7 +5,7 @@
 //! finds. A smaller one lets bursts pass and drops their tails: what passes is a bucket a round
 //! trip, whatever its rate is.
 
-use super::Seen;
+use super::DataSeen;
 use crate::finding::{DroppedBursts, KnownPath};
 use crate::limit::{Coverage, Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Rate};
@@ -34,14 +34,14 @@ pub struct Policer {
 }
 
 impl Policer {
-    pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
+    pub(super) fn of(seen: DataSeen<'_>) -> Option<Self> {
         let verdict = seen.verdict?;
         let again = |interval: &Interval| interval.evidence.retransmissions > 0;
         let first = verdict.intervals.iter().position(again)?;
         Self::by_rate(seen, verdict, first).or_else(|| Self::by_bursts(seen, verdict))
     }
 
-    fn by_rate(seen: Seen<'_>, verdict: &Verdict, first: usize) -> Option<Self> {
+    fn by_rate(seen: DataSeen<'_>, verdict: &Verdict, first: usize) -> Option<Self> {
         let likely = verdict.policer();
         if likely < LIKELY {
             return None;
@@ -62,7 +62,7 @@ impl Policer {
         })
     }
 
-    fn by_bursts(seen: Seen<'_>, verdict: &Verdict) -> Option<Self> {
+    fn by_bursts(seen: DataSeen<'_>, verdict: &Verdict) -> Option<Self> {
         let rate = seen.dropped_bursts()?.carried;
         let rtt = verdict.intervals.iter().filter_map(|interval| interval.evidence.rtt).min()?;
         let (bucket, queue) = (rate.over(rtt), queue(verdict));
@@ -72,7 +72,7 @@ impl Policer {
     }
 }
 
-impl Seen<'_> {
+impl DataSeen<'_> {
     /// The bursts that the path drops from, where that limits the data.
     fn dropped_bursts(self) -> Option<DroppedBursts> {
         let verdict = self.verdict.filter(|one| one.limited_by().limit == Limit::Link)?;

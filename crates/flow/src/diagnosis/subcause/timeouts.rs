@@ -1,7 +1,7 @@
 //! Retransmission timeouts: the sender waited for its timer (RFC 6298), because nothing else
 //! reported the loss.
 
-use super::{LEAST_PART, Seen};
+use super::{DataSeen, LEAST_PART};
 use fullpipe_model::units::Duration;
 
 /// Timeouts that took a good part of the time.
@@ -16,7 +16,7 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
+    pub(super) fn of(seen: DataSeen<'_>) -> Option<Self> {
         let stalls = seen.facts().stalls;
         let part = seen.part(stalls.timeout_wait).min(1.0);
         let timeouts = Timeouts { count: stalls.timeouts.into(), time: stalls.timeout_wait, part };

@@ -2,7 +2,7 @@
 //! removes the option, so that the sender takes the number in the window field for the window; or
 //! it does not know of the scale itself, and drops what lies beyond that number.
 
-use super::Seen;
+use super::DataSeen;
 use fullpipe_model::units::{Bytes, Window};
 
 /// Data stops at the number in the window field so often, and never passes it.
@@ -34,7 +34,7 @@ pub enum ScaleSign {
 }
 
 impl WindowScale {
-    pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
+    pub(super) fn of(seen: DataSeen<'_>) -> Option<Self> {
         seen.verdict?;
         let (passage, receiver) = (seen.facts().passage, seen.receiver_facts());
         let window = receiver.window;

@@ -9,15 +9,15 @@ use crate::limit::judge::{
 use crate::limit::percentiles::Sorted;
 
 /// A transfer's intervals, with their lengths in seconds.
-struct Intervals<'a> {
+struct TimedIntervals<'a> {
     all: &'a [Features],
     lengths: &'a [f64],
     time: f64,
 }
 
-impl<'a> Intervals<'a> {
+impl<'a> TimedIntervals<'a> {
     fn new(all: &'a [Features], lengths: &'a [f64]) -> Self {
-        Intervals { all, lengths, time: lengths.iter().sum() }
+        TimedIntervals { all, lengths, time: lengths.iter().sum() }
     }
 
     fn count(&self) -> f64 {
@@ -52,7 +52,7 @@ impl Transfer<'_> {
     /// The traits of all intervals. `limits` are what the rules decided for each, `inflation` are
     /// their round trips.
     pub(super) fn traits(&self, limits: &[Limit], inflation: &Sorted) -> Traits {
-        let intervals = Intervals::new(self.features, &self.surroundings.lengths);
+        let intervals = TimedIntervals::new(self.features, &self.surroundings.lengths);
         let flights = Sorted::new(intervals.each(|f| f.in_flight_max.as_f64()));
         let times = limits.iter().copied().zip(intervals.lengths.iter().copied());
         let mut traits = Traits::default();
@@ -66,7 +66,7 @@ impl Transfer<'_> {
     }
 
     /// The rate that the path carried, and its round trips.
-    fn of_path(&self, intervals: &Intervals<'_>, inflation: &Sorted) -> [f64; 10] {
+    fn of_path(&self, intervals: &TimedIntervals<'_>, inflation: &Sorted) -> [f64; 10] {
         let rate = intervals.rate();
         let wide = self.surroundings.wide_rates();
         let varies = variation(wide);
@@ -90,7 +90,7 @@ impl Transfer<'_> {
     }
 
     /// What was retransmitted, and when.
-    fn of_loss(&self, intervals: &Intervals<'_>, inflation: &Sorted) -> [f64; 7] {
+    fn of_loss(&self, intervals: &TimedIntervals<'_>, inflation: &Sorted) -> [f64; 7] {
         let again = intervals.sum(|f| f.retransmissions.into());
         let loss = ratio(again, intervals.sum(|f| f.segments.into()));
         let again_in_each: Vec<f64> = intervals.each(|f| f.retransmissions.into()).collect();
@@ -117,7 +117,7 @@ impl Transfer<'_> {
     }
 
     /// What was in flight, compared with what the receiver allowed.
-    fn of_window(&self, intervals: &Intervals<'_>, flights: &Sorted) -> [f64; 8] {
+    fn of_window(&self, intervals: &TimedIntervals<'_>, flights: &Sorted) -> [f64; 8] {
         let windows = Sorted::new(intervals.each(window_of).filter(|window| *window > 0.0));
         let widest = self.window_peak.last().copied().unwrap_or(0.0);
         let part_of_window = |f: &Features| match f.window_max.get() {
@@ -139,7 +139,7 @@ impl Transfer<'_> {
     }
 
     /// When data left, and in segments of which size.
-    fn of_writer(&self, intervals: &Intervals<'_>) -> [f64; 6] {
+    fn of_writer(&self, intervals: &TimedIntervals<'_>) -> [f64; 6] {
         let segments = intervals.sum(|f| f.segments.into());
         let fresh = segments - intervals.sum(|f| f.retransmissions.into());
         [
@@ -153,16 +153,16 @@ impl Transfer<'_> {
     }
 
     /// How the amount in flight developed over time.
-    fn of_course(&self, intervals: &Intervals<'_>, flights: &Sorted) -> [f64; 8] {
+    fn of_course(&self, intervals: &TimedIntervals<'_>, flights: &Sorted) -> [f64; 8] {
         let means = Sorted::new(intervals.each(Features::in_flight_mean));
         let top = flights.percentile(100).max(0.0);
         let segment = intervals.all.iter().map(|f| f64::from(f.segment)).fold(1.0, f64::max);
         let middle = self.features.len() / 2;
         let (early, late) = self.features.split_at(middle);
         let (early_lengths, late_lengths) = intervals.lengths.split_at(middle);
-        let early = Intervals::new(early, early_lengths);
-        let late = Intervals::new(late, late_lengths);
-        let flight = |half: &Intervals<'_>| half.mean(|f| f.in_flight_max.as_f64());
+        let early = TimedIntervals::new(early, early_lengths);
+        let late = TimedIntervals::new(late, late_lengths);
+        let flight = |half: &TimedIntervals<'_>| half.mean(|f| f.in_flight_max.as_f64());
         [
             ratio(means.percentile(20), means.percentile(80)),
             ratio(flights.percentile(50), flights.percentile(95)),

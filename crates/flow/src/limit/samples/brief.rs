@@ -34,7 +34,7 @@ pub(super) fn interval(sender: &[Sample], receiver: &[Sample], hint: PathHint) -
         _ => Duration::ZERO,
     };
     let seen = before.saturating_add(sender[done].at.since(sender[from].at));
-    let Told { limit, least } = told(last, seen, hint)?;
+    let Shortening { limit, least } = told(last, seen, hint)?;
     let samples = &sender[from.saturating_sub(1)..=done];
     let infos = || samples.iter().filter_map(|sample| sample.info.as_ref());
     let span = SampleSpan { samples, first: infos().next()?, last: infos().next_back()? };
@@ -52,13 +52,13 @@ fn sent(sample: &Sample) -> Option<u32> {
 }
 
 /// What would shorten a transfer most, and how long it takes at least.
-struct Told {
+struct Shortening {
     limit: Limit,
     least: Duration,
 }
 
 /// `seen` is about how long it took.
-fn told(last: &TcpInfo, seen: Duration, hint: PathHint) -> Option<Told> {
+fn told(last: &TcpInfo, seen: Duration, hint: PathHint) -> Option<Shortening> {
     let segments = last.data_segs_out?;
     let is_brief = (1..SEGMENTS_LEAST).contains(&u64::from(segments));
     let is_sent = last.notsent_bytes.is_none_or(|left| left == Bytes::ZERO);
@@ -80,7 +80,7 @@ fn told(last: &TcpInfo, seen: Duration, hint: PathHint) -> Option<Told> {
         () if by_rate >= by_window => Limit::Link,
         () => Limit::CongestionWindow(Cause::SlowStart),
     };
-    Some(Told { limit, least: Duration::from_secs_f64(least) })
+    Some(Shortening { limit, least: Duration::from_secs_f64(least) })
 }
 
 /// How long a segment takes to pass, from the rate of delivery. A rate is measured over a round

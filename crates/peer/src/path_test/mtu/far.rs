@@ -1,6 +1,6 @@
 //! The far end of a search: a socket that answers who knows the token, for a bounded time.
 
-use super::probe::{Datagram, Kind, Token};
+use super::probe::{Datagram, ProbeKind, Token};
 use super::socket::{self, Sent};
 use crate::random;
 use fullpipe_kernel::clock;
@@ -68,13 +68,13 @@ fn answer(
         let Some(asked) = asked.filter(|_| is_peer && answers < ANSWERS) else { continue };
         answers += 1;
         let length = match asked.kind {
-            Kind::Probe => 0,
-            Kind::Ask => socket::payload(asked.size, from),
-            Kind::Answer | Kind::TooLarge => continue,
+            ProbeKind::Probe => 0,
+            ProbeKind::Ask => socket::payload(asked.size, from),
+            ProbeKind::Answer | ProbeKind::TooLarge => continue,
         };
-        let bytes = Datagram { kind: Kind::Answer, ..asked }.encode(token, length);
+        let bytes = Datagram { kind: ProbeKind::Answer, ..asked }.encode(token, length);
         if socket::send(socket, &bytes, from)? == Sent::TooLarge {
-            let small = Datagram { kind: Kind::TooLarge, ..asked }.encode(token, 0);
+            let small = Datagram { kind: ProbeKind::TooLarge, ..asked }.encode(token, 0);
             socket::send(socket, &small, from)?;
         }
     }

@@ -18,7 +18,7 @@ pub(super) use far::Answering;
 
 use fullpipe_kernel::clock;
 use fullpipe_model::units::{Bytes, Duration, column};
-use probe::{Datagram, Kind, Token};
+use probe::{Datagram, ProbeKind, Token};
 use search::Search;
 use socket::Sent;
 use std::io;
@@ -62,20 +62,20 @@ impl Prober {
 
     /// Searches both ways; `goes_on` is asked between probes.
     pub fn measure(&mut self, goes_on: &dyn Fn() -> bool) -> io::Result<PathMtu> {
-        let forward = self.search(Kind::Probe, goes_on)?;
+        let forward = self.search(ProbeKind::Probe, goes_on)?;
         // What UDP does not pass one way has no answer the other way either.
         let reverse = match forward {
-            Some(_) => self.search(Kind::Ask, goes_on)?,
+            Some(_) => self.search(ProbeKind::Ask, goes_on)?,
             None => None,
         };
         Ok(PathMtu { forward, reverse })
     }
 
-    fn search(&mut self, kind: Kind, goes_on: &dyn Fn() -> bool) -> io::Result<Option<Bytes>> {
+    fn search(&mut self, kind: ProbeKind, goes_on: &dyn Fn() -> bool) -> io::Result<Option<Bytes>> {
         let mut search = Search::new(socket::least(self.far), u16::MAX);
         while let Some(size) = search.next().filter(|_| goes_on()) {
             match self.try_size(kind, size)? {
-                Some(Kind::Answer) => search.answered(size),
+                Some(ProbeKind::Answer) => search.answered(size),
                 Some(_) => search.missed(size, true),
                 None => search.missed(size, false),
             }
@@ -84,13 +84,13 @@ impl Prober {
     }
 
     /// Sends a probe, and waits for its answer.
-    fn try_size(&mut self, kind: Kind, size: u16) -> io::Result<Option<Kind>> {
+    fn try_size(&mut self, kind: ProbeKind, size: u16) -> io::Result<Option<ProbeKind>> {
         self.number += 1;
         let probe = Datagram { kind, size, number: self.number };
-        let length = if kind == Kind::Probe { socket::payload(size, self.far) } else { 0 };
+        let length = if kind == ProbeKind::Probe { socket::payload(size, self.far) } else { 0 };
         let bytes = probe.encode(&self.token, length);
         if socket::send(&self.socket, &bytes, self.far)? == Sent::TooLarge {
-            return Ok(Some(Kind::TooLarge));
+            return Ok(Some(ProbeKind::TooLarge));
         }
         let (sent, mut buffer) = (clock::now(), vec![0; 1 << 16]);
         loop {

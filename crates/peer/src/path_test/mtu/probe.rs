@@ -2,7 +2,7 @@
 //!
 //! `fpM1` | token (16) | kind (1) | 0 (1) | size of this packet, IP header included (2) | number of
 //! the probe (4), all in network order. A probe asks for an answer as small as possible, or for one
-//! of its own size in [`Kind::Ask`].
+//! of its own size in [`ProbeKind::Ask`].
 
 /// Bytes before the padding.
 pub(super) const HEADER: usize = 28;
@@ -13,21 +13,21 @@ pub(super) type Token = [u8; 16];
 
 /// What a datagram is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ProbeKind {
     /// Padded to `size`: answer that it came.
     Probe,
     /// Answer with as much as `size` says.
     Ask,
     /// The answer to either.
     Answer,
-    /// The answer to [`Kind::Ask`]: this host's own device carries no packet of that size.
+    /// The answer to [`ProbeKind::Ask`]: this host's own device carries no packet of that size.
     TooLarge,
 }
 
 /// A datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Datagram {
-    pub kind: Kind,
+    pub kind: ProbeKind,
     pub size: u16,
     pub number: u32,
 }
@@ -36,10 +36,10 @@ impl Datagram {
     /// Its bytes, at least `length` of them.
     pub fn encode(self, token: &Token, length: usize) -> Vec<u8> {
         let kind = match self.kind {
-            Kind::Probe => 0,
-            Kind::Ask => 1,
-            Kind::Answer => 2,
-            Kind::TooLarge => 3,
+            ProbeKind::Probe => 0,
+            ProbeKind::Ask => 1,
+            ProbeKind::Answer => 2,
+            ProbeKind::TooLarge => 3,
         };
         let mut bytes = Vec::with_capacity(length.max(HEADER));
         bytes.extend_from_slice(MAGIC);
@@ -63,10 +63,10 @@ impl Datagram {
         }
         let [kind, _, size @ .., a, b, c, d] = *rest.first_chunk::<8>()?;
         let kind = match kind {
-            0 => Kind::Probe,
-            1 => Kind::Ask,
-            2 => Kind::Answer,
-            3 => Kind::TooLarge,
+            0 => ProbeKind::Probe,
+            1 => ProbeKind::Ask,
+            2 => ProbeKind::Answer,
+            3 => ProbeKind::TooLarge,
             _ => return None,
         };
         let number = u32::from_be_bytes([a, b, c, d]);
@@ -89,7 +89,7 @@ mod tests {
         fn a_datagram_survives_and_is_nothing_to_others(
             size: u16, number: u32, token: Token, other: Token, length in 0usize..2000,
         ) {
-            for kind in [Kind::Probe, Kind::Ask, Kind::Answer, Kind::TooLarge] {
+            for kind in [ProbeKind::Probe, ProbeKind::Ask, ProbeKind::Answer, ProbeKind::TooLarge] {
                 let datagram = Datagram { kind, size, number };
                 let bytes = datagram.encode(&token, length);
                 prop_assert_eq!(bytes.len(), length.max(HEADER));

@@ -6,7 +6,7 @@
 
 use super::super::frame::{Frame, FrameError, decode};
 use super::unsent::Unsent;
-use crate::{Connection, Place, PublicKey, Transport};
+use crate::{Connection, ConnectionSlot, PublicKey, Transport};
 use bytes::{Buf, BytesMut};
 use fullpipe_kernel::clock;
 use std::io::{self, BufRead, ErrorKind, Write};
@@ -69,7 +69,7 @@ pub(super) struct Wire {
     remote: SocketAddr,
     key: Option<PublicKey>,
     /// Held for as long as the carrier lives.
-    place: Option<Place>,
+    place: Option<ConnectionSlot>,
 }
 
 impl Wire {

@@ -3,7 +3,7 @@
 use super::super::carrier::{CarrierId, Item};
 use super::super::frame::{Frame, Refusal, ResetReason, StreamId};
 use super::super::violation::Violation;
-use super::stream::{Phase, Stream};
+use super::stream::{RelayStream, StreamPhase};
 use super::{Event, Role, Session};
 use bytes::Bytes as Buffer;
 use fullpipe_model::units::{Bytes, Instant};
@@ -69,7 +69,7 @@ impl Session {
     }
 
     /// A stream that exists, `None` for one that is over, or a violation.
-    fn known(&mut self, stream: StreamId) -> Result<Option<&mut Stream>, Violation> {
+    fn known(&mut self, stream: StreamId) -> Result<Option<&mut RelayStream>, Violation> {
         let was_opened = match self.role {
             Role::Initiator => stream.0 < self.next_stream,
             Role::FarEnd => self.opened.has(stream),
@@ -100,7 +100,7 @@ impl Session {
             self.control.push_back(Frame::Refused { stream, reason: Refusal::TooMany });
             return Ok(());
         }
-        let mut state = Stream::new(Phase::Incoming, &mut self.budget);
+        let mut state = RelayStream::new(StreamPhase::Incoming, &mut self.budget);
         state.send.grant(credit.get());
         self.streams.insert(stream, state);
         self.events.push_back(Event::Incoming { stream, destination });
@@ -112,8 +112,8 @@ impl Session {
             return Err(Violation::Role);
         }
         let Some(state) = self.known(stream)? else { return Ok(()) };
-        let Phase::Opening { is_abandoned } = state.phase else { return Ok(()) };
-        state.phase = Phase::Open;
+        let StreamPhase::Opening { is_abandoned } = state.phase else { return Ok(()) };
+        state.phase = StreamPhase::Open;
         if is_abandoned {
             self.reset(stream, ResetReason::Reset);
             return Ok(());
@@ -134,7 +134,7 @@ impl Session {
             return Err(Violation::Role);
         }
         let Some(state) = self.known(stream)? else { return Ok(()) };
-        let Phase::Opening { is_abandoned } = state.phase else { return Ok(()) };
+        let StreamPhase::Opening { is_abandoned } = state.phase else { return Ok(()) };
         self.remove(stream);
         if !is_abandoned {
             self.events.push_back(Event::Refused(stream, reason));
@@ -170,7 +170,7 @@ impl Session {
     fn tell_readable(&mut self, stream: StreamId, was_readable: bool) {
         let Some(state) = self.streams.get(&stream) else { return };
         let is_readable = state.receive.is_ready() || state.receive.is_at_end();
-        if is_readable && !was_readable && state.phase == Phase::Open {
+        if is_readable && !was_readable && state.phase == StreamPhase::Open {
             self.events.push_back(Event::Readable(stream));
         }
     }
@@ -178,7 +178,7 @@ impl Session {
     fn take_reset(&mut self, stream: StreamId, reason: ResetReason) -> Result<(), Violation> {
         let Some(state) = self.known(stream)? else { return Ok(()) };
         // A user that has gone is not told; one that waits for OPENED hears of the reset instead.
-        let is_abandoned = state.phase == Phase::Opening { is_abandoned: true };
+        let is_abandoned = state.phase == StreamPhase::Opening { is_abandoned: true };
         self.remove(stream);
         if !is_abandoned {
             self.events.push_back(Event::Reset(stream, reason));

@@ -39,7 +39,7 @@ use bytes::Bytes as Buffer;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use opened::Opened;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use stream::{Phase, Stream};
+use stream::{RelayStream, StreamPhase};
 
 /// Which end of the relay a session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ pub struct Session {
     /// Since when there is no carrier.
     alone_since: Option<Instant>,
     is_lost: bool,
-    streams: HashMap<StreamId, Stream>,
+    streams: HashMap<StreamId, RelayStream>,
     next_stream: u32,
     opened: Opened,
     budget: Budget,
@@ -244,7 +244,8 @@ impl Session {
         }
         let stream = StreamId(self.next_stream);
         self.next_stream += 1;
-        let state = Stream::new(Phase::Opening { is_abandoned: false }, &mut self.budget);
+        let state =
+            RelayStream::new(StreamPhase::Opening { is_abandoned: false }, &mut self.budget);
         let credit = Bytes::new(state.window.limit());
         self.streams.insert(stream, state);
         self.control.push_back(Frame::Open { stream, credit, destination: destination.into() });
@@ -254,8 +255,8 @@ impl Session {
     /// The destination of an incoming stream is connected.
     pub fn accept(&mut self, stream: StreamId) {
         let Some(state) = self.streams.get_mut(&stream) else { return };
-        if state.phase == Phase::Incoming {
-            state.phase = Phase::Open;
+        if state.phase == StreamPhase::Incoming {
+            state.phase = StreamPhase::Open;
             let credit = Bytes::new(state.window.limit());
             self.control.push_back(Frame::Opened { stream, credit });
         }
@@ -263,7 +264,7 @@ impl Session {
 
     /// The destination of an incoming stream could not be connected.
     pub fn refuse(&mut self, stream: StreamId, reason: Refusal) {
-        if self.streams.get(&stream).is_some_and(|state| state.phase == Phase::Incoming) {
+        if self.streams.get(&stream).is_some_and(|state| state.phase == StreamPhase::Incoming) {
             self.remove(stream);
             self.control.push_back(Frame::Refused { stream, reason });
         }
@@ -298,9 +299,9 @@ impl Session {
     pub fn reset(&mut self, stream: StreamId, reason: ResetReason) {
         let Some(state) = self.streams.get_mut(&stream) else { return };
         match &mut state.phase {
-            Phase::Opening { is_abandoned } => *is_abandoned = true,
-            Phase::Incoming => self.refuse(stream, Refusal::Failed),
-            Phase::Open => {
+            StreamPhase::Opening { is_abandoned } => *is_abandoned = true,
+            StreamPhase::Incoming => self.refuse(stream, Refusal::Failed),
+            StreamPhase::Open => {
                 self.remove(stream);
                 self.control.push_back(Frame::Reset { stream, reason });
             }
@@ -311,7 +312,7 @@ impl Session {
     pub fn read(&mut self, now: Instant, stream: StreamId) -> Read {
         let rtt = self.best_rtt();
         let Some(state) = self.streams.get_mut(&stream) else { return Read::Gone };
-        if state.phase != Phase::Open {
+        if state.phase != StreamPhase::Open {
             return Read::Later;
         }
         if let Some(data) = state.receive.pop() {
@@ -349,7 +350,7 @@ impl Session {
 
     /// The state now.
     pub fn state(&self, now: Instant) -> SessionState {
-        let held = |(ready, waiting): (u64, u64), state: &Stream| {
+        let held = |(ready, waiting): (u64, u64), state: &RelayStream| {
             let (more_ready, more_waiting) = state.receive.held();
             (ready + more_ready, waiting + more_waiting)
         };
@@ -386,7 +387,7 @@ impl Session {
     /// Queues FIN once everything before it has been sent.
     fn queue_fin(&mut self, stream: StreamId) {
         let Some(state) = self.streams.get_mut(&stream) else { return };
-        if state.is_fin_sent || state.phase != Phase::Open {
+        if state.is_fin_sent || state.phase != StreamPhase::Open {
             return;
         }
         if let Some(length) = state.send.length().map(Bytes::new) {
@@ -396,7 +397,7 @@ impl Session {
     }
 
     fn remove_if_done(&mut self, stream: StreamId) {
-        if self.streams.get(&stream).is_some_and(Stream::is_done) {
+        if self.streams.get(&stream).is_some_and(RelayStream::is_done) {
             self.remove(stream);
         }
     }

@@ -6,7 +6,7 @@ use super::super::window::{Budget, Window};
 
 /// Where a stream stands until data may flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum StreamPhase {
     /// The initiator waits for OPENED or REFUSED. The user may have gone (`is_abandoned`): then a
     /// RESET follows the answer, because before it the far end may not know the stream.
     Opening { is_abandoned: bool },
@@ -18,8 +18,8 @@ pub(super) enum Phase {
 
 /// One stream.
 #[derive(Debug)]
-pub(super) struct Stream {
-    pub phase: Phase,
+pub(super) struct RelayStream {
+    pub phase: StreamPhase,
     pub send: SendBuffer,
     pub receive: Reassembly,
     pub window: Window,
@@ -33,9 +33,9 @@ pub(super) struct Stream {
     pub wants_room: bool,
 }
 
-impl Stream {
-    pub fn new(phase: Phase, budget: &mut Budget) -> Self {
-        Stream {
+impl RelayStream {
+    pub fn new(phase: StreamPhase, budget: &mut Budget) -> Self {
+        RelayStream {
             phase,
             send: SendBuffer::default(),
             receive: Reassembly::default(),

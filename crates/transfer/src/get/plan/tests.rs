@@ -22,7 +22,7 @@ fn runs() -> u64 {
 struct Disk {
     /// Start, end and version of what was written, in this order.
     written: Vec<(u64, u64, usize)>,
-    record: Option<Record>,
+    record: Option<ResumeRecord>,
 }
 
 impl Disk {
@@ -114,11 +114,11 @@ impl Client<'_> {
     }
 
     /// The first answer, as `open` finds it.
-    fn open(&mut self) -> Option<(Plan, Body)> {
+    fn open(&mut self) -> Option<(RangePlan, Body)> {
         let earlier = self.disk.record.clone().filter(|one| one.validators.if_range().is_some());
         let here = earlier.filter(|record| record.url == URLS[self.url]);
         let mut first = here.and_then(|record| {
-            let ask = Plan::resumed(&record)?.ask(0).ok()??;
+            let ask = RangePlan::resumed(&record)?.ask(0).ok()??;
             Some((record, ask.piece))
         });
         for _ in 0..6 {
@@ -133,11 +133,11 @@ impl Client<'_> {
                 Ok(Opened::AskWhole) => first = None,
                 Ok(Opened::Continues) => {
                     self.seen.continued += 1;
-                    return Some((Plan::resumed(&first?.0)?, body));
+                    return Some((RangePlan::resumed(&first?.0)?, body));
                 }
                 Ok(Opened::Whole) => {
                     self.disk.clear();
-                    return Some((Plan::begun(&head), body));
+                    return Some((RangePlan::begun(&head), body));
                 }
                 Err(Refusal::Status(_)) => {}
                 Err(_) => return None,
@@ -191,7 +191,7 @@ impl Client<'_> {
     }
 
     /// One thing that a connection does; false if it has nothing to do.
-    fn step(&mut self, plan: &mut Plan, worker: Worker, full: bool) -> Result<bool, Broken> {
+    fn step(&mut self, plan: &mut RangePlan, worker: Worker, full: bool) -> Result<bool, Broken> {
         let mut body = match self.workers[&worker] {
             State::Idle => {
                 let Some(ask) = plan.ask(worker).map_err(Broken::Refused)? else {
@@ -233,7 +233,7 @@ impl Client<'_> {
     }
 
     /// As the engine after a failure; false if the download fails.
-    fn after(&mut self, plan: &mut Plan, worker: Worker, broken: &Broken) -> bool {
+    fn after(&mut self, plan: &mut RangePlan, worker: Worker, broken: &Broken) -> bool {
         self.workers.remove(&worker);
         plan.release(worker);
         let no_ranges = matches!(broken, Broken::Refused(Refusal::NoRanges(_)));
@@ -268,7 +268,7 @@ impl Client<'_> {
     }
 
     /// As `keep`.
-    fn fail(&mut self, plan: &Plan) -> End {
+    fn fail(&mut self, plan: &RangePlan) -> End {
         match plan.record(URLS[self.url]) {
             Ok(record) if !self.disk.written.is_empty() => self.disk.record = Some(record),
             _ => self.disk.clear(),

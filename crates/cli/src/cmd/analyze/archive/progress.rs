@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many captures, how many bytes, how fast, and how long it will take. The latter needs a list
 /// that can be read twice.
-pub struct Progress {
+pub struct ArchiveProgress {
     bar: ProgressBar,
     captures: AtomicU64,
 }
 
-impl Progress {
+impl ArchiveProgress {
     /// A bar; hidden where nobody would see it. `bytes_left` says how much is to be read, if that
     /// can be known; it is asked only where somebody sees it.
     pub fn new(bytes_left: impl FnOnce() -> Option<u64>) -> Self {
@@ -27,7 +27,7 @@ impl Progress {
         let style =
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));
-        Progress { bar, captures: AtomicU64::new(0) }
+        ArchiveProgress { bar, captures: AtomicU64::new(0) }
     }
 
     /// A function that opens captures, whose reads move the bar.
