@@ -6,9 +6,9 @@
 //! sockets while data flows. How a socket is sampled is the caller's: it passes a [`Sampler`],
 //! because only the kernel's room may ask the kernel.
 //!
-//! The order of messages is that of [`Request`]: `hello`, `clock` some times, `mtu` where the path
-//! MTU is asked for ([`Tester::path_mtu`]), then for each run
-//! `prepare`, `start`, `finish`, and `samples` as often as there are pieces.
+//! The order of messages is that of [`TestRequest`]: `hello`, `clock` some times, `mtu` where the
+//! path MTU is asked for ([`Tester::path_mtu`]), then for each run `prepare`, `start`, `finish`,
+//! and `samples` as often as there are pieces.
 //!
 //! **Data.** A thread for each connection writes 128 KiB at a time from one buffer, or reads into
 //! one. A run by time ends when the sender's time is over: what is still in its buffer is dropped
