@@ -46,7 +46,7 @@ pub fn write_group(
 ) -> PyResult<(Vec<CaptureResult>, Vec<RowFile>)> {
     let options = options_of(filter, capture_point, layer, labels, 1)?;
     let kinds = kinds.iter().map(|kind| source_of(kind)).collect::<PyResult<Vec<_>>>()?;
-    let mut rows = CaptureRows::new(&folder, &kinds, |kind| kind.name().into(), options);
+    let mut rows = CaptureRows::new(&folder, "rows", &kinds, options);
     let captures = captures.try_iter()?.unbind();
     py.detach(|| {
         let mut done = Vec::new();

@@ -31,17 +31,12 @@ pub struct CaptureRows {
 }
 
 impl CaptureRows {
-    /// No rows yet. Files of each kind are made in `folder`; their names begin with `name` of it.
-    pub fn new(
-        folder: &Path,
-        kinds: &[RowSource],
-        name: impl Fn(RowSource) -> String,
-        options: Options,
-    ) -> Self {
-        let tables = kinds
-            .iter()
-            .map(|&kind| (kind, DayTables::new(folder.to_path_buf(), name(kind), kind.layout())));
-        let mut options = options;
+    /// No rows yet. Files of each kind are made in `folder`, with names that begin with `name`.
+    pub fn new(folder: &Path, name: &str, kinds: &[RowSource], mut options: Options) -> Self {
+        let tables = kinds.iter().map(|&kind| {
+            let name = format!("{name}-{}", kind.name());
+            (kind, DayTables::new(folder.to_path_buf(), name, kind.layout()))
+        });
         options.config.spans |= kinds.iter().any(|kind| kind.needs_spans());
         CaptureRows { options, tables: tables.collect() }
     }

@@ -24,6 +24,6 @@ mod run;
 pub use capture_rows::{CaptureOutcome, CaptureRows};
 pub use day_tables::{DayTable, DayTables, TableError};
 pub use folder::FolderError;
-pub use list::Sources;
+pub use list::{SourceList, Sources};
 pub use manifest::{ManifestError, RowSettings, Totals};
 pub use run::{Archive, ArchiveError, CaptureOpener, Finished, Observer};

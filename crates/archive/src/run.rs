@@ -6,7 +6,7 @@ use crate::capture_rows::{CaptureOutcome, CaptureRows};
 use crate::day_tables::TableError;
 use crate::folder::{self, FolderError};
 use crate::groups::{CaptureGroup, Groups, text_of};
-use crate::list::{FoundCapture, Sources, Unusable};
+use crate::list::{FoundCapture, SourceList, Sources, Unusable};
 use crate::manifest::{Capture, Commit, Done, Manifest, ManifestError, RowSettings, Totals};
 use crate::parts::{TEMPORARY, publish};
 use fullpipe_analyze::{Error, Options};
@@ -36,7 +36,7 @@ pub trait Observer: Sync {
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// The list of captures cannot be read.
-    #[error("the list of captures: {0}")]
+    #[error("read the list of captures: {0}")]
     List(io::Error),
     /// The folder or its manifest.
     #[error(transparent)]
@@ -46,9 +46,12 @@ pub enum ArchiveError {
     Table(#[from] TableError),
 }
 
-/// What a run came to.
+/// What a run came to. The folder stays open until this is dropped.
+///
+/// If nothing ended the run, [`Finished::close`] says that the folder is whole.
 #[derive(Debug)]
 pub struct Finished {
+    manifest: Manifest,
     /// Whether it was ended before its time.
     pub was_ended: bool,
     /// Captures that changed after an earlier run had analysed them, with their rows, which are of
@@ -58,8 +61,7 @@ pub struct Finished {
 
 /// A folder of rows, open: no other process of this machine has it.
 ///
-/// The order of calls: [`Archive::open`], [`Archive::add`], then [`Archive::close`] if nothing
-/// ended it, and [`Archive::problems`].
+/// The order of calls: [`Archive::open`], then [`Archive::run`], once.
 #[derive(Debug)]
 pub struct Archive {
     folder: PathBuf,
@@ -91,25 +93,26 @@ impl Archive {
         Some(found.filter(is_left).map(|found| found.bytes).sum())
     }
 
-    /// Analyses what is left of `sources` into rows of `kind`, with so many `threads`.
+    /// Analyses what is left of `list` into rows of `kind`, with so many `threads`.
     ///
     /// # Errors
     /// The list cannot be read, or rows or the manifest cannot be written.
-    pub fn add(
-        &mut self,
-        sources: &Sources,
+    pub fn run(
+        self,
+        list: SourceList,
         kind: RowSource,
         options: &Options,
         threads: NonZeroUsize,
         observer: &impl Observer,
     ) -> Result<Finished, ArchiveError> {
-        let list = sources.list().map_err(ArchiveError::List)?.without(&self.folder);
+        let Archive { folder, manifest, done } = self;
+        let list = list.without(&folder);
         let run = SharedRun {
-            folder: &self.folder,
+            folder: &folder,
             kind,
             options: Options { threads: NonZeroUsize::MIN, ..options.clone() },
-            groups: Mutex::new(Groups::new(list, std::mem::take(&mut self.done))),
-            manifest: Mutex::new(&mut self.manifest),
+            groups: Mutex::new(Groups::new(list, done)),
+            manifest: Mutex::new(manifest),
             observer,
             failure: Mutex::new(None),
         };
@@ -123,9 +126,13 @@ impl Archive {
             return Err(failure);
         }
         let groups = run.groups.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(Finished { was_ended: observer.is_to_end(), changed: groups.into_changed() })
+        let manifest = run.manifest.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let changed = groups.into_changed();
+        Ok(Finished { manifest, was_ended: observer.is_to_end(), changed })
     }
+}
 
+impl Finished {
     /// Records that the whole archive is done; returns what it holds.
     ///
     /// # Errors
@@ -149,7 +156,7 @@ struct SharedRun<'a, O> {
     kind: RowSource,
     options: Options,
     groups: Mutex<Groups>,
-    manifest: Mutex<&'a mut Manifest>,
+    manifest: Mutex<Manifest>,
     observer: &'a O,
     /// The first failure, which ends all threads.
     failure: Mutex<Option<ArchiveError>>,
@@ -199,8 +206,7 @@ impl<O: Observer> SharedRun<'_, O> {
     fn group(&self, group: CaptureGroup) -> Result<(), GroupEnd> {
         let word = group.word();
         let temporary = self.folder.join(TEMPORARY);
-        let mut rows =
-            CaptureRows::new(&temporary, &[self.kind], |_| word.clone(), self.options.clone());
+        let mut rows = CaptureRows::new(&temporary, &word, &[self.kind], self.options.clone());
         let mut captures: Vec<_> = group.unusable.into_iter().map(unusable).collect();
         for found in group.captures {
             captures.push(self.capture(found, &mut rows)?);

@@ -251,6 +251,7 @@ fn rows_of_two_kinds_do_not_mix() {
         let finished = program.run(&[&["analyze", "caps"], *options].concat());
         assert_eq!(finished.code, Some(*code), "{finished:?}");
         assert!(finished.err.contains(words), "no '{words}': {finished:?}");
+        assert!(!program.work().join("new").exists(), "a refused run made its folder: {options:?}");
     }
     assert!(tree(&program.work().join("rows")) == before, "a refused run wrote rows");
     done(&program.run(&["analyze", "caps", "--parquet", "rows", "--resume"]));

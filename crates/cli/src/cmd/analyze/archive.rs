@@ -48,8 +48,9 @@ pub fn run(analyze: &Analyze, folder: &Path) -> Result<u8, Failure> {
     check(analyze, folder)?;
     let options = &analyze.archive;
     let sources = Sources { named: analyze.files.clone(), listed: options.files_from.clone() };
-    let failed = |error: ArchiveError| failure(analyze, folder, error);
-    let mut archive = Archive::open(folder, &settings(analyze), options.resume)
+    // A list that is not there must not leave a folder behind.
+    let list = sources.list().map_err(|error| not_listed(analyze, &error))?;
+    let archive = Archive::open(folder, &settings(analyze), options.resume)
         .map_err(|error| of_folder(folder, &error))?;
     let watch = Watch {
         interrupt: Interrupt::on_first_ctrl_c().map_err(|error| Failure::new(Kind::Run, error))?,
@@ -58,9 +59,9 @@ pub fn run(analyze: &Analyze, folder: &Path) -> Result<u8, Failure> {
     };
     let kind = kind_of(analyze);
     let threads = analyze.reading.threads;
-    let finished = archive.add(&sources, kind, &analyze.options(), threads, &watch);
+    let finished = archive.run(list, kind, &analyze.options(), threads, &watch);
     watch.progress.finish();
-    end(analyze, folder, archive, &finished.map_err(failed)?)
+    end(analyze, folder, finished.map_err(|error| failure(analyze, folder, error))?)
 }
 
 /// Refuses options that mean one capture.
@@ -131,12 +132,7 @@ impl Observer for Watch {
 }
 
 /// What is to be said when all threads have ended.
-fn end(
-    analyze: &Analyze,
-    folder: &Path,
-    mut archive: Archive,
-    finished: &Finished,
-) -> Result<u8, Failure> {
+fn end(analyze: &Analyze, folder: &Path, mut finished: Finished) -> Result<u8, Failure> {
     let shown = folder.display();
     if finished.was_ended {
         let problem = format!(
@@ -146,14 +142,14 @@ fn end(
         return Err(Failure::new(Kind::Interrupted, problem));
     }
     let failed = |error: ManifestError| of_folder(folder, &error.into());
-    let totals = archive.close().map_err(failed)?;
+    let totals = finished.close().map_err(failed)?;
     if totals.captures == 0 {
         let problem = format!("analyze --parquet {shown}: nothing that was named has a file");
         return Err(Failure::new(Kind::Input, problem));
     }
-    let changed = &finished.changed;
+    let changed = std::mem::take(&mut finished.changed);
     if let Some(file) = &analyze.archive.problems {
-        store_problems(file, archive.problems().map_err(failed)?, changed)?;
+        store_problems(file, finished.problems().map_err(failed)?, &changed)?;
     } else {
         changed.keys().for_each(|name| remark(&format!("fullpipe: {}", has_changed(name))));
     }
