@@ -3,6 +3,7 @@
 
 use crate::connection::Connection;
 use crate::options::AgentOptions;
+use fullpipe_model::observe::canonical;
 use fullpipe_model::units::{Bytes, Duration, Window};
 use fullpipe_model::window_control::Phase;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -95,7 +96,7 @@ pub(crate) fn connection(shown: &ShownWords) -> Connection {
 
 fn address(high: u64, low: u64, port: u16) -> SocketAddr {
     let address = Ipv6Addr::from(u128::from(high) << 64 | u128::from(low));
-    SocketAddr::new(address.to_canonical(), port)
+    canonical(SocketAddr::new(address.into(), port))
 }
 
 #[cfg(test)]

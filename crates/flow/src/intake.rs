@@ -95,7 +95,7 @@ pub struct Intake {
     opener: Opener,
     labels: Labels,
     filter: Option<Filter>,
-    clock: Clock,
+    clock: PacketClock,
     counts: Counts,
 }
 
@@ -106,7 +106,7 @@ impl Intake {
             opener: Opener::new(config.layer),
             labels: config.labels,
             filter: config.filter.clone(),
-            clock: Clock::default(),
+            clock: PacketClock::default(),
             counts: Counts::default(),
         }
     }
@@ -209,22 +209,22 @@ impl Intake {
 /// When to look for connections that are finished. The capture's time decides, not their own
 /// packets, so it does not matter which connections an analyzer has.
 #[derive(Debug)]
-struct Clock {
+struct PacketClock {
     /// The time of the packet before.
     before: Instant,
     ticked: Instant,
 }
 
-impl Default for Clock {
+impl Default for PacketClock {
     fn default() -> Self {
-        Clock { before: Instant::ZERO, ticked: Instant::ZERO }
+        PacketClock { before: Instant::ZERO, ticked: Instant::ZERO }
     }
 }
 
 /// Captured time between two ticks: short compared with every timeout, long compared with a packet.
 const TICK: Duration = Duration::from_millis(10);
 
-impl Clock {
+impl PacketClock {
     fn tick(&mut self, at: Instant) -> Option<Instant> {
         // A clock that jumps for a single packet must not end anything.
         let now = at.min(std::mem::replace(&mut self.before, at));

@@ -16,6 +16,7 @@ use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::packet_ring::{Hardware, PacketRing, RETIRE_AFTER, SeenPacket};
 use fullpipe_kernel::port::VNET_HDR_LEN;
 use fullpipe_kernel::{Refused, wait};
+use fullpipe_model::observe::canonical;
 use fullpipe_model::units::{Bytes, Instant};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -91,7 +92,7 @@ impl Packets {
         self.stop.store(true, Ordering::Relaxed);
         let Some(thread) = self.thread.take() else { return Ok(None) };
         let seen = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let (a, b) = (plain(a), plain(b));
+        let (a, b) = (canonical(a), canonical(b));
         let is_meant = |one: &DiagnosedConnection| {
             let ends = (one.connection.client, one.connection.server);
             ends == (a, b) || ends == (b, a)
@@ -106,11 +107,6 @@ impl Packets {
 fn packets(one: &DiagnosedConnection) -> u64 {
     let (out, back) = (&one.connection.client_to_server, &one.connection.server_to_client);
     out.packets.saturating_add(back.packets)
-}
-
-/// An address as packets have it: a socket of IPv6 says ::ffff:192.0.2.1 of one of IPv4.
-fn plain(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 fn look(mut ring: PacketRing, stop: &AtomicBool) -> Result<SeenPackets, Refused> {
@@ -170,14 +166,14 @@ mod tests {
             let (mut stream, _) = listener.accept().unwrap();
             stream.write_all(&vec![1; BYTES]).unwrap();
         });
-        let mut stream = TcpStream::connect(plain(server)).unwrap();
+        let mut stream = TcpStream::connect(canonical(server)).unwrap();
         let client = stream.local_addr().unwrap();
         let mut got = Vec::new();
         stream.read_to_end(&mut got).unwrap();
         sends.join().unwrap();
         let seen = packets.finish(client, server).unwrap().expect("its packets were seen");
         let connection = &seen.connection.connection;
-        assert_eq!((got.len(), connection.server), (BYTES, plain(server)));
+        assert_eq!((got.len(), connection.server), (BYTES, canonical(server)));
         assert!(connection.handshake_rtt.is_some(), "{connection:?}");
         let facts = &connection.server_to_client;
         if seen.missed == 0 {

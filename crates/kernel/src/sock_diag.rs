@@ -13,7 +13,7 @@ mod message;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use fullpipe_model::observe::{Sample, TcpState};
+use fullpipe_model::observe::{Sample, TcpState, canonical};
 use fullpipe_model::units::{Bytes, Instant};
 use netlink_sys::{Socket, protocols::NETLINK_SOCK_DIAG};
 
@@ -203,11 +203,6 @@ impl SockDiag {
     }
 }
 
-/// An address and port as one of the two ends of a request.
-fn plain(end: SocketAddr) -> SocketAddr {
-    SocketAddr::new(end.ip().to_canonical(), end.port())
-}
-
 /// The 16 bytes of an address field.
 fn octets(end: SocketAddr) -> [u8; 16] {
     match end {
@@ -226,5 +221,5 @@ fn address(family: AddressFamily, bytes: [u8; 16], port: u16) -> SocketAddr {
         AddressFamily::V4 => Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]).into(),
         AddressFamily::V6 => Ipv6Addr::from(bytes).into(),
     };
-    plain(SocketAddr::new(ip, port))
+    canonical(SocketAddr::new(ip, port))
 }

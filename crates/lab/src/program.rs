@@ -519,13 +519,13 @@ fn downloaded(
 }
 
 /// How a client process ended.
-struct ClientEnd {
+struct ClientExit {
     output: Output,
     /// How long it waited for a CPU, if that is known.
     waited_for_cpu: Option<Duration>,
 }
 
-impl ClientEnd {
+impl ClientExit {
     /// What it received, with what is known of the process.
     fn received(&self, received: Received) -> Received {
         Received { waited_for_cpu: self.waited_for_cpu, ..received }
@@ -538,7 +538,7 @@ fn run_client(
     mut command: Command,
     program: &'static str,
     stop: &Stop,
-) -> Result<ClientEnd, ProgramError> {
+) -> Result<ClientExit, ProgramError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     run_connected(scenario, command, program, stop)
 }
@@ -549,7 +549,7 @@ fn run_connected(
     mut command: Command,
     program: &'static str,
     stop: &Stop,
-) -> Result<ClientEnd, ProgramError> {
+) -> Result<ClientExit, ProgramError> {
     command.stderr(Stdio::piped());
     place(&scenario.hosts.client, &mut command)?;
     let mut child = spawn(&mut command, program)?;
@@ -563,7 +563,7 @@ fn run_connected(
         std::thread::park_timeout(Duration::from_millis(20).into());
     }
     let output = child.wait_with_output().map_err(wrong)?;
-    Ok(ClientEnd { output, waited_for_cpu })
+    Ok(ClientExit { output, waited_for_cpu })
 }
 
 /// The error for a client without a result.

@@ -56,7 +56,7 @@ pub fn answer(explained: &DiagnosedConnection, account: &Account) -> Option<Wait
     if let Some(answer) = of_transfer(explained, first, &share) {
         return Some(answer);
     }
-    let words = Words { connection: &explained.connection, account, part: first };
+    let words = AccountWords { connection: &explained.connection, account, part: first };
     let mut claim = format!("{share}: {}", words.claim());
     let repairs =
         [Cause::SynRepeated, Cause::Timeouts, Cause::Recovery, Cause::PathMtu, Cause::PeerGone];
@@ -172,7 +172,7 @@ pub fn table(connection: &Connection, account: &Account, layout: Layout) -> Stri
                 figure::percent(share),
                 format!("{:.3}", part.lost.as_secs_f64()),
                 owner(part.owner).into(),
-                Words { connection, account, part }.row(),
+                AccountWords { connection, account, part }.row(),
             ]);
         }
     }
@@ -257,13 +257,13 @@ const fn who(part: &AccountPart) -> &'static str {
 }
 
 /// What is said of one part.
-struct Words<'a> {
+struct AccountWords<'a> {
     connection: &'a Connection,
     account: &'a Account,
     part: &'a AccountPart,
 }
 
-impl Words<'_> {
+impl AccountWords<'_> {
     fn claim(&self) -> String {
         let Account { requests, turns, syn_retransmissions: repeated, .. } = *self.account;
         let time = rounded(self.part.time);

@@ -33,12 +33,13 @@ fn is_of_the_product(file: &Path) -> bool {
     file.iter().any(|part| part == "src") && !is_test
 }
 
-/// The name of the type that a line at the margin begins to define. One letter is a local
-/// abbreviation.
+/// The name of the type that a line begins to define. What `type` defines within an impl is its
+/// trait's name; one letter is a local abbreviation.
 fn defined(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace();
     let keyword = words.find(|word| !word.starts_with("pub"))?;
-    if line.starts_with(' ') || !["struct", "enum", "trait", "type"].contains(&keyword) {
+    let is_alias = keyword == "type" && !line.starts_with(' ');
+    if !is_alias && !["struct", "enum", "trait"].contains(&keyword) {
         return None;
     }
     let name = words.next()?;

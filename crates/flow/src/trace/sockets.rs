@@ -29,12 +29,12 @@ pub struct SocketSeries {
     congestion_control: Option<String>,
     #[serde(rename = "time_us", serialize_with = "as_differences")]
     time: Vec<i64>,
-    columns: Columns,
+    columns: SampleColumns,
 }
 
 /// The columns, each with a value a sample, or `None` where the kernel did not say.
 #[derive(Debug, Clone, Default)]
-struct Columns(Vec<(&'static str, Vec<Option<u64>>)>);
+struct SampleColumns(Vec<(&'static str, Vec<Option<u64>>)>);
 
 /// A column's name, and how a sample gives its value.
 type SampleColumn = (&'static str, fn(&Sample) -> Option<u64>);
@@ -84,7 +84,7 @@ impl SocketSeries {
             end,
             congestion_control: samples.iter().find_map(|one| one.congestion_control.clone()),
             time: kept().map(at).collect(),
-            columns: Columns(
+            columns: SampleColumns(
                 known.filter(|(_, values)| values.iter().any(Option::is_some)).collect(),
             ),
         }
@@ -127,7 +127,7 @@ fn as_differences<S: Serializer>(times: &[i64], s: S) -> Result<S::Ok, S::Error>
     Differences(times.iter().copied()).serialize(s)
 }
 
-impl Serialize for Columns {
+impl Serialize for SampleColumns {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut map = s.serialize_map(Some(self.0.len()))?;
         for (name, values) in &self.0 {

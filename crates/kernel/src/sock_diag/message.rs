@@ -9,7 +9,8 @@ use std::net::SocketAddr;
 use fullpipe_model::observe::{Reasons, Sample, SocketMemory, TcpInfo, TcpState};
 use fullpipe_model::units::{Bytes, Instant};
 
-use super::{HostSocket, OpenSocket, address, octets, plain};
+use super::{HostSocket, OpenSocket, address, octets};
+use fullpipe_model::observe::canonical;
 
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
@@ -114,7 +115,7 @@ impl DumpRequest {
 
     /// Requests one connection.
     pub(super) fn one(local: SocketAddr, remote: SocketAddr) -> Self {
-        let (local, remote) = (plain(local), plain(remote));
+        let (local, remote) = (canonical(local), canonical(remote));
         let family = if remote.is_ipv4() { AddressFamily::V4 } else { AddressFamily::V6 };
         let end = |end: SocketAddr| (octets(end), end.port());
         DumpRequest {

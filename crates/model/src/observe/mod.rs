@@ -32,10 +32,14 @@ use std::net::SocketAddr;
 /// A socket's own end and the other one.
 pub type SocketEnds = (SocketAddr, SocketAddr);
 
-/// The ends with plain addresses: a socket of IPv6 may have an address of IPv4.
+/// An end as packets have it: a socket of IPv6 says `::ffff:192.0.2.1` of an address of IPv4.
+pub fn canonical(end: SocketAddr) -> SocketAddr {
+    SocketAddr::new(end.ip().to_canonical(), end.port())
+}
+
+/// Both ends as packets have them.
 pub fn canonical_ends((local, remote): SocketEnds) -> SocketEnds {
-    let plain = |end: SocketAddr| SocketAddr::new(end.ip().to_canonical(), end.port());
-    (plain(local), plain(remote))
+    (canonical(local), canonical(remote))
 }
 
 /// A socket at an instant.

@@ -5,6 +5,7 @@
 
 use super::{Amount, Ends};
 use fullpipe_kernel::clock;
+use fullpipe_model::observe::canonical;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -68,10 +69,8 @@ impl Moved {
 
 /// The addresses of a connection.
 pub(super) fn ends(stream: &TcpStream) -> io::Result<Ends> {
-    let plain = |addr: std::net::SocketAddr| {
-        std::net::SocketAddr::new(addr.ip().to_canonical(), addr.port())
-    };
-    Ok(Ends { local: plain(stream.local_addr()?), remote: plain(stream.peer_addr()?) })
+    let (local, remote) = (canonical(stream.local_addr()?), canonical(stream.peer_addr()?));
+    Ok(Ends { local, remote })
 }
 
 /// Gives a socket a congestion control.
