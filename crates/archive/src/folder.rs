@@ -15,15 +15,12 @@ pub enum FolderError {
     /// A part of an earlier run is not as it was written.
     #[error("{0} is missing or is not what was written; begin again in another folder")]
     PartMissing(String),
+    /// It cannot be made, read or written.
+    #[error(transparent)]
+    Folder(#[from] io::Error),
     /// Its manifest.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-}
-
-impl From<io::Error> for FolderError {
-    fn from(cause: io::Error) -> Self {
-        FolderError::Manifest(cause.into())
-    }
 }
 
 /// Opens the folder and its manifest; both are made if they are missing. Parts that the manifest

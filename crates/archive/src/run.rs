@@ -218,7 +218,7 @@ impl<O: Observer> SharedRun<'_, O> {
         let tables = rows.finish()?.into_iter().flat_map(|(_, tables)| tables).collect();
         let parts = publish(self.folder, &word, tables)?;
         let committed = lock(&self.manifest).commit(Commit { captures, parts });
-        committed.map_err(|cause| ArchiveError::Folder(cause.into()))?;
+        committed.map_err(|cause| FolderError::Manifest(cause.into()))?;
         Ok(())
     }
 

@@ -211,7 +211,7 @@ fn of_folder(folder: &Path, error: &FolderError) -> Failure {
         FolderError::PartMissing(_) => {
             (Kind::Input, format!("resume the rows in {shown}: {error}"))
         }
-        FolderError::Manifest(ManifestError::File(_)) => (
+        FolderError::Folder(_) | FolderError::Manifest(ManifestError::File(_)) => (
             Kind::Run,
             format!(
                 "write rows into {shown}: {error}; give --parquet a folder that can be written, on a disk with free \
