@@ -28,7 +28,7 @@ use fullpipe_link::{CaptureOptions, CarrierError, LinkEnds, LinkReport};
 use fullpipe_model::observe::Sample;
 use fullpipe_model::scenario::{LinkEngine, Scenario};
 use fullpipe_model::units::{Bytes, Duration};
-use fullpipe_transfer::Stop;
+use fullpipe_transfer::{Resource, Stop};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -232,12 +232,12 @@ fn transfer(
 ) -> Result<Transferred, ExperimentError> {
     let _hogs = start_hogs(scenario, notes)?;
     let interval = scenario.sample_interval;
-    let (server, url) = RunningServer::start(scenario, hosts, scratch)?;
+    let (server, resource) = RunningServer::start(scenario, hosts, scratch)?;
     let [server_end, client_end] = data_connection(scenario);
     let counts = if has_many_connections(scenario) { Counts::All } else { Counts::Followed };
     let at_server = Sampler::start(&hosts.server.ns, server_end, interval, Counts::Followed)?;
     let at_client = Sampler::start(&hosts.client.ns, client_end, interval, counts)?;
-    let received = drive_client(scenario, hosts, &url, virtual_time, interrupt, progress);
+    let received = drive_client(scenario, hosts, &resource, virtual_time, interrupt, progress);
     let samples = (at_server.stop(), at_client.stop());
     let server_waited = server.stop()?;
     let (server_side, client_side) = (samples.0?, samples.1?);
@@ -269,7 +269,7 @@ fn transfer(
 fn drive_client(
     scenario: &Scenario,
     hosts: &LinkEnds,
-    url: &str,
+    resource: &Resource,
     virtual_time: bool,
     interrupt: &Interrupt,
     progress: Progress<'_>,
@@ -280,7 +280,7 @@ fn drive_client(
     let received = std::thread::scope(|scope| {
         let client = std::thread::Builder::new()
             .name("client".into())
-            .spawn_scoped(scope, || receive(scenario, hosts, url, virtual_time, &stop, &bytes))
+            .spawn_scoped(scope, || receive(scenario, hosts, resource, virtual_time, &stop, &bytes))
             .map_err(|cause| Refused::new("start thread", "client", cause))?;
         while !client.is_finished() {
             let interrupted = interrupt.wait(Some(TICK)).unwrap_or(false);

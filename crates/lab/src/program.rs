@@ -22,8 +22,9 @@ use fullpipe_model::units::{Bytes, Duration, column};
 use fullpipe_peer::AcceptError;
 use fullpipe_peer::relay::RelayError;
 use fullpipe_transfer::{
-    Download, DownloadError, DownloadEvent, DownloadOptions, GetError, Limits, ReadPauses, Request,
-    ServerError, ServerOptions, Stop, Timing, UploadServer, Uploaded, download, upload,
+    Download, DownloadError, DownloadEvent, DownloadOptions, DownloadOutcome, DownloadRequest,
+    GetError, Limits, ReadPauses, Resource, ServerError, ServerOptions, Stop, Timing, UploadServer,
+    Uploaded, download, upload,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The server's port if the scenario names none.
 const PORT: u16 = 8080;
+/// What a server of files has.
+const FILE: &str = "file";
 
 /// The port of the scenario's server.
 pub fn port(scenario: &Scenario) -> u16 {
@@ -192,24 +195,34 @@ impl Received {
 }
 
 impl RunningServer {
-    /// Starts the scenario's server inside its host; returns once it accepts connections, with the
-    /// URL to fetch.
+    /// Starts the scenario's server inside its host; returns once it accepts connections, with what
+    /// is to be fetched from it.
     pub fn start(
         scenario: &Scenario,
         hosts: &LinkEnds,
         scratch: &Path,
-    ) -> Result<(RunningServer, String), ProgramError> {
+    ) -> Result<(RunningServer, Resource), ProgramError> {
         let address = served_at(scenario);
+        let path = match scenario.transfer.server {
+            Server::Builtin => format!("/bytes/{}", scenario.transfer.size.get()),
+            _ => format!("/{FILE}"),
+        };
+        let resource = Resource { server: address, path };
+        Ok((RunningServer::start_at(scenario, hosts, scratch, address)?, resource))
+    }
+
+    fn start_at(
+        scenario: &Scenario,
+        hosts: &LinkEnds,
+        scratch: &Path,
+        address: SocketAddr,
+    ) -> Result<RunningServer, ProgramError> {
         if scenario.transfer.upload {
-            let server = upload_server(scenario, &hosts.client.ns, address)?;
-            return Ok((server, String::new()));
+            return upload_server(scenario, &hosts.client.ns, address);
         }
         let ns = &hosts.server.ns;
         match scenario.transfer.server {
-            Server::Builtin => {
-                let server = builtin_server(scenario, ns, address)?;
-                Ok((server, format!("http://{address}/bytes/{}", scenario.transfer.size.get())))
-            }
+            Server::Builtin => builtin_server(scenario, ns, address),
             Server::Nginx => {
                 process_server(scenario, ns, scratch, address, "nginx", nginx(scratch, address)?)
             }
@@ -338,9 +351,9 @@ fn process_server(
     address: SocketAddr,
     program: &'static str,
     mut command: Command,
-) -> Result<(RunningServer, String), ProgramError> {
+) -> Result<RunningServer, ProgramError> {
     // Sparse: takes no room on disk, and reads as zeros.
-    let path = scratch.join("file");
+    let path = scratch.join(FILE);
     let made =
         std::fs::File::create(&path).and_then(|file| file.set_len(scenario.transfer.size.get()));
     made.map_err(|cause| ProgramError::File { path, cause })?;
@@ -378,7 +391,7 @@ fn process_server(
         }
         std::thread::park_timeout(Duration::from_millis(5).into());
     }
-    Ok((server, format!("http://{address}/file")))
+    Ok(server)
 }
 
 fn not_ready(program: &'static str, log: &Path) -> ProgramError {
@@ -443,18 +456,18 @@ fn send(scenario: &Scenario, hosts: &LinkEnds, stop: &Stop) -> Result<Received, 
     Ok(Received::untimed(body, complete, duration))
 }
 
-/// Fetches `url` inside the client's host as the scenario requires, or uploads from the server's,
-/// on the calling thread, which must be there for this alone. `progress` gets the body bytes as
-/// they arrive (built-in client only).
+/// Fetches `resource` inside the client's host as the scenario requires, or uploads from the
+/// server's, on the calling thread, which must be there for this alone. `progress` gets the body
+/// bytes as they arrive (built-in client only).
 pub fn receive(
     scenario: &Scenario,
     hosts: &LinkEnds,
-    url: &str,
+    resource: &Resource,
     virtual_time: bool,
     stop: &Stop,
     progress: &AtomicU64,
 ) -> Result<Received, ProgramError> {
-    let received = receive_by(scenario, hosts, url, virtual_time, stop, progress)?;
+    let received = receive_by(scenario, hosts, resource, virtual_time, stop, progress)?;
     let waited_for_cpu = received.waited_for_cpu.or_else(sched::waited_for_cpu);
     Ok(Received { waited_for_cpu, ..received })
 }
@@ -462,7 +475,7 @@ pub fn receive(
 fn receive_by(
     scenario: &Scenario,
     hosts: &LinkEnds,
-    url: &str,
+    resource: &Resource,
     virtual_time: bool,
     stop: &Stop,
     progress: &AtomicU64,
@@ -479,7 +492,7 @@ fn receive_by(
             // A refusal is in the run's notes: see `placement_refused`.
             let _ = placement(&scenario.hosts.client).apply();
             if !scenario.transfer.readers.is_empty() {
-                return readers::receive(scenario, url, stop);
+                return readers::receive(scenario, resource, stop);
             }
             let pauses = scenario.transfer.read_pause_every.zip(scenario.transfer.read_pause);
             let options = DownloadOptions {
@@ -492,20 +505,20 @@ fn receive_by(
                 wait_all: virtual_time,
                 ..DownloadOptions::default()
             };
-            downloaded(&Request { url: url.into(), options }, stop, progress)
+            downloaded(&DownloadRequest { resource: resource.clone(), options }, stop, progress)
         }
-        Client::Get => get::receive(scenario, url, stop),
-        Client::Relay => relay::receive(scenario, &hosts.server.ns, url, stop, progress),
-        Client::Curl => curl::receive(scenario, url, stop),
-        Client::Wget => wget::receive(scenario, url, stop),
-        Client::Pv => pv::receive(scenario, url, stop),
+        Client::Get => get::receive(scenario, &resource.url(), stop),
+        Client::Relay => relay::receive(scenario, &hosts.server.ns, resource, stop, progress),
+        Client::Curl => curl::receive(scenario, &resource.url(), stop),
+        Client::Wget => wget::receive(scenario, &resource.url(), stop),
+        Client::Pv => pv::receive(scenario, &resource.url(), stop),
         Client::Iperf3 => iperf3::receive(scenario, listener(scenario), stop),
     }
 }
 
 /// Fetches with our own client.
 fn downloaded(
-    request: &Request,
+    request: &DownloadRequest,
     stop: &Stop,
     progress: &AtomicU64,
 ) -> Result<Received, ProgramError> {
@@ -514,7 +527,7 @@ fn downloaded(
             progress.fetch_add(interval.body.get(), Ordering::Relaxed);
         }
     })?;
-    let complete = matches!(got.outcome, fullpipe_transfer::Outcome::Complete);
+    let complete = matches!(got.outcome, DownloadOutcome::Complete);
     Ok(Received::timed(Bytes::new(got.body.get()), complete, got.timing, Some(got)))
 }
 

@@ -9,7 +9,9 @@
 //! Each transfer prints its rate and the CPU time per gigabyte of the thread at that end.
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
-use fullpipe_transfer::{DownloadOptions, Request, Server, ServerOptions, Stop, download};
+use fullpipe_transfer::{
+    DownloadOptions, DownloadRequest, Resource, Server, ServerOptions, Stop, download,
+};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use std::error::Error;
@@ -67,7 +69,12 @@ fn serve(directory: Option<&String>) -> Result<(), Box<dyn Error>> {
 
 fn get(url: &str) -> Result<(), Box<dyn Error>> {
     let before = cpu_seconds();
-    let request = Request { url: url.into(), options: DownloadOptions::default() };
+    let (server, path) = url
+        .strip_prefix("http://")
+        .and_then(|rest| rest.split_once('/'))
+        .ok_or("a URL is http://ADDRESS:PORT/PATH")?;
+    let resource = Resource { server: server.parse()?, path: format!("/{path}") };
+    let request = DownloadRequest { resource, options: DownloadOptions::default() };
     let got = download(&request, &Stop::new(), &mut |_| {})?;
     let rate = got.goodput().ok_or("too short to have a rate")?;
     println!(

@@ -21,16 +21,19 @@
 //! `CLOCK_MONOTONIC`.
 //!
 //! ```
-//! use fullpipe_transfer::{DownloadOptions, Request, Server, ServerOptions, Stop, download};
+//! use fullpipe_transfer::{
+//!     DownloadOptions, DownloadRequest, Resource, Server, ServerOptions, Stop, download,
+//! };
 //! let server = Server::bind(ServerOptions::default()).unwrap();
-//! let url = format!("http://{}/bytes/1MiB", server.local_addr());
+//! let resource = Resource { server: server.local_addr(), path: "/bytes/1MiB".into() };
 //! let stop = Stop::new();
 //! let serving = std::thread::spawn({
 //!     let stop = stop.clone();
 //!     move || server.run(&stop)
 //! });
 //! let options = DownloadOptions { verify: true, ..Default::default() };
-//! let got = download(&Request { url, options }, &Stop::new(), &mut |_event| {}).unwrap();
+//! let request = DownloadRequest { resource, options };
+//! let got = download(&request, &Stop::new(), &mut |_event| {}).unwrap();
 //! assert_eq!(got.body, "1MiB".parse().unwrap());
 //! stop.stop();
 //! assert_eq!(serving.join().unwrap().unwrap().requests, 1);
@@ -50,8 +53,9 @@ mod stop;
 mod upload;
 
 pub use download::{
-    Connected, Download, DownloadError, DownloadEvent, DownloadOptions, DownloadPhase, Interval,
-    Outcome, Output, ReadPauses, Request, RequestPhase, Timing, download, download_all,
+    Connected, Download, DownloadError, DownloadEvent, DownloadOptions, DownloadOutcome,
+    DownloadPhase, DownloadRequest, Interval, ReadPauses, RequestPhase, Resource, Timing, download,
+    download_all,
 };
 pub use get::{
     Connections, Diagnosis, Family, GetError, GetEvent, GetOptions, GetRequest, Got, Kept,

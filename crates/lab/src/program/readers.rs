@@ -3,22 +3,29 @@
 use super::{ProgramError, Received};
 use fullpipe_model::scenario::{Readers, Scenario};
 use fullpipe_model::units::{Bytes, Duration};
-use fullpipe_transfer::{DownloadOptions, Outcome, Request, Stop, Timing, download_all};
+use fullpipe_transfer::{
+    DownloadOptions, DownloadOutcome, DownloadRequest, Resource, Stop, Timing, download_all,
+};
 
-/// Fetches `url` on each connection; the calling thread is in the client's host.
-pub fn receive(scenario: &Scenario, url: &str, stop: &Stop) -> Result<Received, ProgramError> {
+/// Fetches `resource` on each connection; the calling thread is in the client's host.
+pub fn receive(
+    scenario: &Scenario,
+    resource: &Resource,
+    stop: &Stop,
+) -> Result<Received, ProgramError> {
     let requests = |readers: &Readers| {
         let options = DownloadOptions {
             max_duration: Some(scenario.transfer.duration),
             read_rate: readers.read_rate,
             ..DownloadOptions::default()
         };
-        vec![Request { url: url.into(), options }; readers.connections as usize]
+        let request = DownloadRequest { resource: resource.clone(), options };
+        vec![request; readers.connections as usize]
     };
     let requests = scenario.transfer.readers.iter().flat_map(requests).collect();
     let downloads = download_all(requests, stop)?;
     let body = downloads.iter().map(|one| one.body).sum::<Bytes>();
-    let complete = downloads.iter().all(|one| one.outcome == Outcome::Complete);
+    let complete = downloads.iter().all(|one| one.outcome == DownloadOutcome::Complete);
     let timings = downloads.iter().map(|one| one.timing);
     // From the first byte of the first one to the end of the last one.
     let first = timings.clone().min_by_key(|timing| timing.starttransfer);

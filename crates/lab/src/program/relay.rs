@@ -14,7 +14,7 @@ use fullpipe_peer::relay::{
     CarrierSockets, Carriers, Entry, FarEnd, FarEndOptions, Relay, RelayOptions,
 };
 use fullpipe_peer::{Channel, Daemon, Keys, Limits, PrivateKey, Service, Session, Transport};
-use fullpipe_transfer::{DownloadOptions, Request, Stop};
+use fullpipe_transfer::{DownloadOptions, DownloadRequest, Resource, Stop};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicU64;
 
@@ -57,12 +57,12 @@ impl RelayIdentity {
     }
 }
 
-/// Fetches `url` through a relay whose far end is in `server`; the calling thread is in the
+/// Fetches `resource` through a relay whose far end is in `server`; the calling thread is in the
 /// client's host.
 pub fn receive(
     scenario: &Scenario,
     server: &NetNs,
-    url: &str,
+    resource: &Resource,
     stop: &Stop,
     progress: &AtomicU64,
 ) -> Result<Received, ProgramError> {
@@ -95,7 +95,7 @@ pub fn receive(
             ended.map_err(|error| failed(&error.to_string()))
         });
         let got = match is_ready.recv() {
-            Ok(()) => through(scenario, identity, url, (stop, over), progress),
+            Ok(()) => through(scenario, identity, resource, (stop, over), progress),
             Err(_) => Err(failed("its far end ended")),
         };
         over.stop();
@@ -110,7 +110,7 @@ pub fn receive(
 fn through(
     scenario: &Scenario,
     identity: &RelayIdentity,
-    url: &str,
+    resource: &Resource,
     (stop, over): (&Stop, &Stop),
     progress: &AtomicU64,
 ) -> Result<Received, ProgramError> {
@@ -140,10 +140,10 @@ fn through(
         while !are_connected() && clock::now() < until && !stop.is_stopped() {
             std::thread::sleep(LOOK.into());
         }
-        let path = url.rsplit_once(&behind(far_end).to_string()).map_or("/", |(_, path)| path);
         let options =
             DownloadOptions { max_duration: Some(transfer.duration), ..DownloadOptions::default() };
-        let request = Request { url: format!("http://{address}{path}"), options };
+        let resource = Resource { server: address, path: resource.path.clone() };
+        let request = DownloadRequest { resource, options };
         let first = transfer.warm.then(|| downloaded(&request, stop, &AtomicU64::new(0)));
         let got = match first {
             Some(Err(error)) => Err(error),

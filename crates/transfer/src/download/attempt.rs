@@ -2,11 +2,9 @@
 
 use super::connection::{self, Socket};
 use super::intervals::Intervals;
-use super::location::Location;
-use super::output::Sink;
 use super::{
-    Connected, Download, DownloadError, DownloadEvent, DownloadOptions, Outcome, RequestPhase,
-    Timing,
+    Connected, Download, DownloadError, DownloadEvent, DownloadOptions, DownloadOutcome,
+    DownloadRequest, RequestPhase, Resource, Timing,
 };
 use crate::{Stop, clock, content};
 use bytes::Bytes as Buffer;
@@ -14,81 +12,73 @@ use fullpipe_model::units::{Bytes, Duration, Instant};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
-use hyper::{Response, StatusCode};
+use hyper::{Response, Uri};
 use hyper_util::rt::TokioIo;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use tokio::time::{Sleep, sleep};
 
-/// A request, and what it needs from its download.
+/// A request, and what it needs while it runs.
 pub(super) struct Attempt<'a> {
-    pub(super) url: &'a str,
-    pub(super) options: &'a DownloadOptions,
-    pub(super) stop: &'a Stop,
-    pub(super) observer: &'a mut dyn FnMut(DownloadEvent),
-    pub(super) started: Instant,
-    pub(super) redirect_time: Duration,
+    request: &'a DownloadRequest,
+    stop: &'a Stop,
+    observer: &'a mut dyn FnMut(DownloadEvent),
+    started: Instant,
 }
 
-/// The server's answer, if it is no error.
-pub(super) enum ServerAnswer {
-    Download(Box<Download>),
-    Redirect { status: StatusCode, location: String },
-}
+impl<'a> Attempt<'a> {
+    /// It starts now.
+    pub(super) fn new(
+        request: &'a DownloadRequest,
+        stop: &'a Stop,
+        observer: &'a mut dyn FnMut(DownloadEvent),
+    ) -> Attempt<'a> {
+        Attempt { request, stop, observer, started: clock::now() }
+    }
 
-impl Attempt<'_> {
-    pub(super) async fn run(&mut self) -> Result<ServerAnswer, DownloadError> {
-        let location = Location::parse(self.url)?;
-        // First, because an output that cannot be made should be reported before the transfer, not
-        // after it.
-        let sink = Sink::open(&self.options.output)?;
-        let mut timing = Timing { redirect: self.redirect_time, ..Timing::default() };
-        let peers = connection::look_up(&location)?;
-        timing.namelookup = self.elapsed();
+    pub(super) async fn run(mut self) -> Result<Download, DownloadError> {
+        let options = &self.request.options;
+        let mut timing = Timing { namelookup: self.elapsed(), ..Timing::default() };
         let stream = self
-            .unless_interrupted(RequestPhase::Connect, connection::connect(&peers, self.options))
+            .unless_interrupted(
+                RequestPhase::Connect,
+                connection::connect(self.request.resource.server, options),
+            )
             .await??;
         timing.connect = self.elapsed();
         let connected = connection::describe(&stream)
-            .map_err(|error| connection::connect_error(peers[0], error))?;
+            .map_err(|error| connection::connect_error(self.request.resource.server, error))?;
         (self.observer)(DownloadEvent::Connected(connected));
         timing.pretransfer = self.elapsed();
 
         let first_byte = Arc::new(OnceLock::new());
         let content_length = Arc::new(OnceLock::new());
-        let socket = Socket::new(stream, self.options, first_byte.clone(), content_length.clone());
-        let response =
-            self.unless_interrupted(RequestPhase::Response, ask(socket, &location)).await?;
+        let socket = Socket::new(stream, options, first_byte.clone(), content_length.clone());
+        let response = self
+            .unless_interrupted(RequestPhase::Response, ask(socket, &self.request.resource))
+            .await?;
         let response = response.map_err(|source| DownloadError::Response {
-            url: self.url.into(),
+            url: self.request.resource.url(),
             peer: connected.peer,
             source,
         })?;
         timing.starttransfer =
             first_byte.get().copied().unwrap_or_else(clock::now).since(self.started);
-
-        let status = response.status();
-        if let (true, Some(location)) = (status.is_redirection(), text(&response, header::LOCATION))
-        {
-            return Ok(ServerAnswer::Redirect { status, location });
-        }
-        if !status.is_success() {
-            return Err(DownloadError::Status { url: self.url.into(), status });
+        if !response.status().is_success() {
+            let (url, status) = (self.request.resource.url(), response.status());
+            return Err(DownloadError::Status { url, status });
         }
         if let Some(length) = response.body().size_hint().exact() {
             // It is set only once, here.
             let _ = content_length.set(length);
         }
-        self.receive(response, sink, connected, timing)
-            .await
-            .map(|download| ServerAnswer::Download(Box::new(download)))
+        self.receive(response, connected, timing).await
     }
 
     async fn receive(
         &mut self,
         response: Response<Incoming>,
-        mut sink: Sink,
         connection: Connected,
         mut timing: Timing,
     ) -> Result<Download, DownloadError> {
@@ -96,20 +86,18 @@ impl Attempt<'_> {
         let mut body = response.into_body();
         let content_length = body.size_hint().exact().map(Bytes::new);
         (self.observer)(DownloadEvent::Headers { content_length });
-        let mut received =
-            Received { body: Bytes::ZERO, intervals: Intervals::new(self.options.interval) };
-        let outcome = self.read(&mut body, content_length, &mut sink, &mut received).await?;
+        let mut received = Received {
+            body: Bytes::ZERO,
+            intervals: Intervals::new(self.request.options.interval),
+        };
+        let outcome = self.read(&mut body, content_length, &mut received).await?;
         timing.total = self.elapsed();
         for interval in received.intervals.finish(timing.total) {
             (self.observer)(DownloadEvent::Interval(*interval));
         }
-        if outcome == Outcome::Complete {
-            sink.complete()?;
-        }
         Ok(Download {
             outcome,
-            url: self.url.into(),
-            redirects: 0,
+            url: self.request.resource.url(),
             status,
             server,
             connection,
@@ -126,10 +114,9 @@ impl Attempt<'_> {
         &mut self,
         body: &mut Incoming,
         expected: Option<Bytes>,
-        sink: &mut Sink,
         received: &mut Received,
-    ) -> Result<Outcome, DownloadError> {
-        let (options, started) = (self.options, self.started);
+    ) -> Result<DownloadOutcome, DownloadError> {
+        let (options, started) = (&self.request.options, self.started);
         let mut interrupted = pin!(interrupted(self.stop, options, started));
         let mut interval_ends = received.intervals.ends_at();
         let mut interval_end = pin!(sleep_until(started, interval_ends));
@@ -140,7 +127,7 @@ impl Attempt<'_> {
                 () = &mut interval_end => None,
                 frame = body.frame() => match frame {
                     Some(frame) => Some(frame),
-                    None => return Ok(Outcome::Complete),
+                    None => return Ok(DownloadOutcome::Complete),
                 },
             };
             for interval in received.intervals.advance(self.elapsed()) {
@@ -152,11 +139,9 @@ impl Attempt<'_> {
             }
             match frame {
                 // Trailers are not the body.
-                Some(Ok(frame)) => {
-                    self.take(&frame.into_data().unwrap_or_default(), sink, received)?
-                }
+                Some(Ok(frame)) => self.take(&frame.into_data().unwrap_or_default(), received)?,
                 Some(Err(source)) => {
-                    let (url, received) = (self.url.into(), received.body);
+                    let (url, received) = (self.request.resource.url(), received.body);
                     return Err(DownloadError::ClosedEarly { url, received, expected, source });
                 }
                 None => {}
@@ -165,18 +150,13 @@ impl Attempt<'_> {
     }
 
     /// Consumes a piece of the body.
-    fn take(
-        &self,
-        data: &[u8],
-        sink: &mut Sink,
-        received: &mut Received,
-    ) -> Result<(), DownloadError> {
-        if self.options.verify
+    fn take(&self, data: &[u8], received: &mut Received) -> Result<(), DownloadError> {
+        if self.request.options.verify
             && let Some((offset, expected, found)) = content::first_difference(received.body, data)
         {
-            return Err(DownloadError::Content { url: self.url.into(), offset, expected, found });
+            let url = self.request.resource.url();
+            return Err(DownloadError::Content { url, offset, expected, found });
         }
-        sink.write(data)?;
         let length = Bytes::new(data.len() as u64);
         received.intervals.count(length);
         received.body += length;
@@ -196,9 +176,9 @@ impl Attempt<'_> {
         tokio::select! {
             biased;
             done = future => Ok(done),
-            _ = interrupted(self.stop, self.options, self.started) => {
+            _ = interrupted(self.stop, &self.request.options, self.started) => {
                 let elapsed = self.elapsed();
-                Err(DownloadError::NoResponse { url: self.url.into(), phase, elapsed })
+                Err(DownloadError::NoResponse { url: self.request.resource.url(), phase, elapsed })
             }
         }
     }
@@ -212,7 +192,7 @@ struct Received {
 
 /// Sends the request and waits for the response's headers; a task of the runtime then drives the
 /// connection.
-async fn ask(socket: Socket, location: &Location) -> hyper::Result<Response<Incoming>> {
+async fn ask(socket: Socket, asked: &Resource) -> hyper::Result<Response<Incoming>> {
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
         .max_buf_size(DownloadOptions::READ_BUFFER_MAX.get() as usize)
         .handshake(TokioIo::new(socket))
@@ -220,23 +200,20 @@ async fn ask(socket: Socket, location: &Location) -> hyper::Result<Response<Inco
     // Its errors also appear in the response and its body.
     tokio::spawn(connection);
     let mut request = hyper::Request::new(Empty::<Buffer>::new());
-    let values = [
-        (header::HOST, location.authority.as_str()),
-        (header::USER_AGENT, concat!("fullpipe/", env!("CARGO_PKG_VERSION"))),
-        (header::ACCEPT, "*/*"),
-    ];
-    for (name, value) in values {
-        request.headers_mut().insert(
-            name,
-            HeaderValue::from_str(value).expect("a part of a URL has visible ASCII only"),
-        );
+    let host = asked.server.to_string();
+    let agent = concat!("fullpipe/", env!("CARGO_PKG_VERSION"));
+    for (name, value) in
+        [(header::HOST, host.as_str()), (header::USER_AGENT, agent), (header::ACCEPT, "*/*")]
+    {
+        let value = HeaderValue::from_str(value).expect("an address has visible ASCII only");
+        request.headers_mut().insert(name, value);
     }
-    *request.uri_mut() = location.target.clone();
+    *request.uri_mut() = asked.path.parse().unwrap_or_else(|_| Uri::from_static("/"));
     sender.send_request(request).await
 }
 
 /// Waits for anything that ends a download early, and returns which it was.
-async fn interrupted(stop: &Stop, options: &DownloadOptions, started: Instant) -> Outcome {
+async fn interrupted(stop: &Stop, options: &DownloadOptions, started: Instant) -> DownloadOutcome {
     let deadline = async {
         match options.max_duration {
             Some(duration) => sleep_until(started, duration).await,
@@ -244,8 +221,8 @@ async fn interrupted(stop: &Stop, options: &DownloadOptions, started: Instant) -
         }
     };
     tokio::select! {
-        () = stop.stopped() => Outcome::StoppedByCaller,
-        () = deadline => Outcome::StoppedAfterDuration,
+        () = stop.stopped() => DownloadOutcome::StoppedByCaller,
+        () = deadline => DownloadOutcome::StoppedAfterDuration,
     }
 }
 

@@ -1,6 +1,5 @@
-//! Connects a socket to a URL's host, and reads it for the HTTP implementation.
+//! Connects a socket to the server, and reads it for the HTTP implementation.
 
-use super::location::Location;
 use super::pauses::Pausing;
 use super::wait_all::WaitAll;
 use super::{Connected, DownloadError, DownloadOptions};
@@ -9,57 +8,35 @@ use crate::pacing::Pacing;
 use fullpipe_model::units::{Bytes, Instant};
 use nix::sys::socket::{getsockopt, sockopt};
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// The addresses of a host, in the resolver's order. Blocks the calling thread, whose network
-/// namespace is used.
-pub(super) fn look_up(location: &Location) -> Result<Vec<SocketAddr>, DownloadError> {
-    let failed = |source| DownloadError::NameLookup { host: location.host.clone(), source };
-    let addresses: Vec<_> =
-        (location.host.as_str(), location.port).to_socket_addrs().map_err(failed)?.collect();
-    if addresses.is_empty() {
-        return Err(failed(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
-    }
-    Ok(addresses)
-}
-
-/// Connects to the first of `peers` that answers.
+/// Connects to `server`, with the receive buffer that was asked for.
 pub(super) async fn connect(
-    peers: &[SocketAddr],
+    server: SocketAddr,
     options: &DownloadOptions,
 ) -> Result<TcpStream, DownloadError> {
-    let mut last = None;
-    for peer in peers {
-        let socket = match peer {
-            SocketAddr::V4(_) => TcpSocket::new_v4(),
-            SocketAddr::V6(_) => TcpSocket::new_v6(),
-        };
-        let refused = |source| connect_error(*peer, source);
-        let socket = socket.map_err(refused)?;
-        if let Some(value) = options.rcvbuf {
-            let invalid =
-                || DownloadError::Rcvbuf { value, source: io::ErrorKind::InvalidInput.into() };
-            let size =
-                u32::try_from(value.get()).ok().filter(|size| (1..=i32::MAX as u32).contains(size));
-            let size = size.ok_or_else(invalid)?;
-            socket
-                .set_recv_buffer_size(size)
-                .map_err(|source| DownloadError::Rcvbuf { value, source })?;
-        }
-        // As curl does. A request is one small write, so this matters only to later ones on the
-        // connection.
-        socket.set_nodelay(true).map_err(refused)?;
-        match socket.connect(*peer).await {
-            Ok(stream) => return Ok(stream),
-            Err(source) => last = Some(connect_error(*peer, source)),
-        }
+    let refused = |source| connect_error(server, source);
+    let socket = match server {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
     }
-    Err(last.expect("a lookup gives at least one address"))
+    .map_err(refused)?;
+    if let Some(value) = options.rcvbuf {
+        let size =
+            u32::try_from(value.get()).ok().filter(|size| (1..=i32::MAX as u32).contains(size));
+        let set = size.ok_or(io::ErrorKind::InvalidInput.into());
+        set.and_then(|size| socket.set_recv_buffer_size(size))
+            .map_err(|source| DownloadError::Rcvbuf { value, source })?;
+    }
+    // As curl does. A request is one small write, so this matters only to later ones on the
+    // connection.
+    socket.set_nodelay(true).map_err(refused)?;
+    socket.connect(server).await.map_err(refused)
 }
 
 /// What the kernel reports about a connection.

@@ -4,7 +4,6 @@ use crate::causes::chain;
 use fullpipe_model::units::{Bytes, Duration};
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 /// How far a request had come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,14 +26,6 @@ impl std::fmt::Display for RequestPhase {
 /// Why a download failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadError {
-    /// The URL cannot be fetched. The caller's fault.
-    #[error("fetch '{url}': {problem}; write for example http://192.0.2.1:8080/bytes/1GiB")]
-    Url {
-        /// The given URL.
-        url: String,
-        /// What is wrong with it.
-        problem: String,
-    },
     /// An option is out of range. The caller's fault.
     #[error("download option {option} = {value}: {must}")]
     Option {
@@ -53,14 +44,6 @@ pub enum DownloadError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// The host has no address.
-    #[error("look up '{host}': {source}; check the name, or give an IP address")]
-    NameLookup {
-        /// The host in the URL.
-        host: String,
-        /// The resolver's error.
-        source: io::Error,
-    },
     /// A socket option was refused.
     #[error("set SO_RCVBUF = {value}: {source}; take a size between 2304 B and net.core.rmem_max")]
     Rcvbuf {
@@ -72,7 +55,7 @@ pub enum DownloadError {
     /// No connection: nobody listens there, or there is no route.
     #[error("connect to {peer}: {source}; {hint}")]
     Connect {
-        /// The last address tried.
+        /// The server.
         peer: SocketAddr,
         /// The kernel's error.
         source: io::Error,
@@ -104,28 +87,13 @@ pub enum DownloadError {
         /// The HTTP implementation's error.
         source: hyper::Error,
     },
-    /// The server refused.
+    /// The server refused, or sent elsewhere.
     #[error("fetch {url}: the server says {status}; check the path")]
     Status {
         /// The URL.
         url: String,
         /// Status code and reason.
         status: hyper::StatusCode,
-    },
-    /// Too many redirects, or one without a target.
-    #[error(
-        "fetch {url}: the server says {status} and redirects to '{location}' after {followed} redirects; \
-         fetch that URL, or allow more redirects"
-    )]
-    Redirect {
-        /// The URL.
-        url: String,
-        /// Status code and reason.
-        status: hyper::StatusCode,
-        /// The redirect's target.
-        location: String,
-        /// Redirects followed before.
-        followed: u32,
     },
     /// The connection ended before the body did: the server crashed or gave up, or a middlebox cut
     /// it.
@@ -161,15 +129,5 @@ pub enum DownloadError {
         expected: u8,
         /// The byte received.
         found: u8,
-    },
-    /// The body could not be written.
-    #[error("write {}: {source}; {hint}", path.display())]
-    Output {
-        /// The requested file.
-        path: PathBuf,
-        /// The kernel's error.
-        source: io::Error,
-        /// What to try.
-        hint: &'static str,
     },
 }

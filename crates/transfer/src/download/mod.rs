@@ -10,14 +10,13 @@
 //! being filled and one being consumed. With [`DownloadOptions::read_rate`] the limit applies to
 //! the reads from the socket themselves, and nothing is in between.
 //!
-//! It does not support TLS, HTTP/2, decompression, credentials, or resumption.
+//! It measures a server whose address is known, and does no more: names, TLS, redirects, files and
+//! resumption are [`get`](crate::get())'s.
 
 mod attempt;
 mod connection;
 mod error;
 mod intervals;
-mod location;
-mod output;
 mod pauses;
 mod timing;
 mod wait_all;
@@ -27,18 +26,33 @@ pub use intervals::Interval;
 pub use pauses::ReadPauses;
 pub use timing::{DownloadPhase, Timing};
 
-use crate::{Stop, clock};
+use crate::Stop;
 use attempt::Attempt;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, column};
 use serde::Serialize;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+
+/// What a server whose address is known has under a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// The server.
+    pub server: SocketAddr,
+    /// Path and query; begins with a slash.
+    pub path: String,
+}
+
+impl Resource {
+    /// The same as a URL.
+    pub fn url(&self) -> String {
+        format!("http://{}{}", self.server, self.path)
+    }
+}
 
 /// What to fetch, and how.
-#[derive(Debug, Clone, Default)]
-pub struct Request {
-    /// `http://host[:port]/path`; an IP literal as host needs no resolver.
-    pub url: String,
+#[derive(Debug, Clone)]
+pub struct DownloadRequest {
+    /// What.
+    pub resource: Resource,
     /// How to fetch it.
     pub options: DownloadOptions,
 }
@@ -71,12 +85,8 @@ pub struct DownloadOptions {
     /// is for virtual time, where entering the program costs more than a packet. A stop and the
     /// ends of intervals and of the duration are noticed up to 2 ms late. Ignored with `read_rate`.
     pub wait_all: bool,
-    /// Where the body goes. Default [`Output::Discard`].
-    pub output: Output,
     /// Compares the body with [`crate::content`], byte by byte.
     pub verify: bool,
-    /// The most redirects to follow. Default 0: a redirect is an error.
-    pub redirects: u32,
 }
 
 impl DownloadOptions {
@@ -95,30 +105,17 @@ impl Default for DownloadOptions {
             read_pauses: None,
             rcvbuf: None,
             wait_all: false,
-            output: Output::Discard,
             verify: false,
-            redirects: 0,
         }
     }
-}
-
-/// Where the body goes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Output {
-    /// Nowhere.
-    #[default]
-    Discard,
-    /// To a file, which appears under this name when it is complete and replaces an existing one.
-    /// Until then it has a temporary name in the same directory; an error or a stop removes it.
-    File(PathBuf),
 }
 
 /// An event for the observer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DownloadEvent {
-    /// The connection is established (again after each redirect).
+    /// The connection is established.
     Connected(Connected),
-    /// The final response's headers have arrived, with the length if the server gave it.
+    /// The response's headers have arrived, with the length if the server gave it.
     Headers {
         /// `Content-Length`.
         content_length: Option<Bytes>,
@@ -143,7 +140,7 @@ pub struct Connected {
 /// How a download ended that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum DownloadOutcome {
     /// The whole body arrived.
     Complete,
     /// [`DownloadOptions::max_duration`] ended first.
@@ -156,11 +153,9 @@ pub enum Outcome {
 #[derive(Debug, Clone, Serialize)]
 pub struct Download {
     /// How it ended.
-    pub outcome: Outcome,
-    /// The URL that was finally fetched.
+    pub outcome: DownloadOutcome,
+    /// What was fetched.
     pub url: String,
-    /// Redirects that were followed.
-    pub redirects: u32,
     /// Status code, 2xx.
     pub status: u16,
     /// The `Server` header.
@@ -192,30 +187,36 @@ impl Download {
 }
 
 /// Downloads on the calling thread. It calls `observer` on the same thread between reads, which
-/// should return quickly.
+/// should return quickly. `stop` ends it from another thread.
 ///
-/// `stop` ends it from another thread, except during a name lookup, whose time the system's
-/// resolver bounds.
+/// # Errors
+/// There is no connection, no answer with a body, or the body is cut short.
 pub fn download(
-    request: &Request,
+    request: &DownloadRequest,
     stop: &Stop,
     observer: &mut dyn FnMut(DownloadEvent),
 ) -> Result<Download, DownloadError> {
     check(&request.options)?;
-    runtime(&request.options)?.block_on(follow(request, stop, observer))
+    runtime(&request.options)?.block_on(Attempt::new(request, stop, observer).run())
 }
 
 /// Downloads all of `requests` at the same time, on the calling thread; the first that fails ends
 /// all. They begin a millisecond apart, since a listener's backlog drops what comes at once. Those
 /// that wait in the kernel ([`DownloadOptions::wait_all`]) keep the others waiting.
-pub fn download_all(requests: Vec<Request>, stop: &Stop) -> Result<Vec<Download>, DownloadError> {
+///
+/// # Errors
+/// As for [`download`].
+pub fn download_all(
+    requests: Vec<DownloadRequest>,
+    stop: &Stop,
+) -> Result<Vec<Download>, DownloadError> {
     requests.iter().try_for_each(|request| check(&request.options))?;
     let all = async {
-        let one = |(number, request): (u64, Request)| {
+        let one = |(number, request): (u64, DownloadRequest)| {
             let stop = stop.clone();
             tokio::task::spawn_local(async move {
                 tokio::time::sleep(Duration::from_millis(number).into()).await;
-                follow(&request, &stop, &mut |_| {}).await
+                Attempt::new(&request, &stop, &mut |_| {}).run().await
             })
         };
         let tasks: Vec<_> = (0..).zip(requests).map(one).collect();
@@ -252,44 +253,4 @@ fn runtime(options: &DownloadOptions) -> Result<tokio::runtime::Runtime, Downloa
         .event_interval(if options.wait_all { 1 } else { EVENT_INTERVAL })
         .build()
         .map_err(|source| DownloadError::Runtime { source })
-}
-
-/// Fetches the URL, following redirects.
-async fn follow(
-    request: &Request,
-    stop: &Stop,
-    observer: &mut dyn FnMut(DownloadEvent),
-) -> Result<Download, DownloadError> {
-    let started = clock::now();
-    let mut url = request.url.clone();
-    let mut redirects = 0;
-    let mut redirect_time = Duration::ZERO;
-    loop {
-        let mut attempt = Attempt {
-            url: &url,
-            options: &request.options,
-            stop,
-            observer,
-            started,
-            redirect_time,
-        };
-        match attempt.run().await? {
-            attempt::ServerAnswer::Download(download) => {
-                return Ok(Download { redirects, ..*download });
-            }
-            attempt::ServerAnswer::Redirect { status, location } => {
-                if redirects == request.options.redirects {
-                    return Err(DownloadError::Redirect {
-                        url,
-                        status,
-                        location,
-                        followed: redirects,
-                    });
-                }
-                url = location::resolve(&url, &location)?;
-                redirects += 1;
-                redirect_time = clock::now().since(started);
-            }
-        }
-    }
 }

@@ -2,7 +2,9 @@
 
 use crate::fixture::{PATIENCE, Script, Serving, fetch, script};
 use fullpipe_model::units::{Bytes, Duration};
-use fullpipe_transfer::{DownloadError, DownloadOptions, Outcome, RequestPhase, ServerOptions};
+use fullpipe_transfer::{
+    DownloadError, DownloadOptions, DownloadOutcome, RequestPhase, ServerOptions,
+};
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -17,9 +19,9 @@ fn a_server_that_closes_early_is_an_error_with_both_lengths() {
         say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n0123456789"),
         say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n"),
     ]);
-    let error = fetch(format!("http://{addr}/"), Default::default()).unwrap_err();
+    let error = fetch(addr, "/", Default::default()).unwrap_err();
     assert!(error.to_string().contains("the connection ended after 10 of 1000 bytes"), "{error}");
-    let error = fetch(format!("http://{addr}/"), Default::default()).unwrap_err();
+    let error = fetch(addr, "/", Default::default()).unwrap_err();
     assert!(error.to_string().contains("after 10 of an unknown number of bytes"), "{error}");
     server.join().unwrap();
 }
@@ -34,10 +36,10 @@ fn bodies_may_be_chunked_or_end_with_the_connection() {
         say("HTTP/1.1 204 No Content\r\n\r\n"),
     ]);
     for (body, length) in [(5, None), (5, None), (0, Some(Bytes::ZERO))] {
-        let got = fetch(format!("http://{addr}/"), Default::default()).unwrap();
+        let got = fetch(addr, "/", Default::default()).unwrap();
         assert_eq!(
             (got.body.get(), got.content_length, got.outcome),
-            (body, length, Outcome::Complete)
+            (body, length, DownloadOutcome::Complete)
         );
     }
     server.join().unwrap();
@@ -53,7 +55,7 @@ fn the_time_breakdown_sees_the_servers_delays() {
         std::thread::sleep(pause); // the delay under test
         stream.write_all(b"b").unwrap();
     })]);
-    let timing = fetch(format!("http://{addr}/"), Default::default()).unwrap().timing;
+    let timing = fetch(addr, "/", Default::default()).unwrap().timing;
     server.join().unwrap();
     let pause = Duration::from(pause);
     assert!(timing.pretransfer < pause, "{timing:?}");
@@ -62,34 +64,13 @@ fn the_time_breakdown_sees_the_servers_delays() {
 }
 
 #[test]
-fn redirects_are_followed_as_far_as_allowed() {
-    let (addr, server) = script(vec![
-        say("HTTP/1.1 302 Found\r\nLocation: next\r\nContent-Length: 0\r\n\r\n"),
-        say("HTTP/1.1 301 Moved\r\nLocation: /last?x\r\nContent-Length: 0\r\n\r\n"),
-        say("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"),
-        say("HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"),
-        say("HTTP/1.1 302 Found\r\nLocation: https://elsewhere/\r\nContent-Length: 0\r\n\r\n"),
-    ]);
-    let url = format!("http://{addr}/a/b");
-    let allow = |redirects| DownloadOptions { redirects, ..Default::default() };
-    let got = fetch(url.clone(), allow(2)).unwrap();
-    assert_eq!((got.url, got.redirects, got.body.get()), (format!("http://{addr}/last?x"), 2, 3));
-    assert!(got.timing.redirect > Duration::ZERO && got.timing.redirect <= got.timing.namelookup);
-
-    let error = fetch(url.clone(), allow(0)).unwrap_err();
-    assert!(error.to_string().contains("redirects to '/b' after 0 redirects"), "{error}");
-    let error = fetch(url, allow(9)).unwrap_err();
-    assert!(error.to_string().contains("TLS is not supported"), "{error}");
-    server.join().unwrap();
-}
-
-#[test]
 fn who_waits_for_a_response_may_give_up() {
     // The kernel completes the handshake; nobody ever answers.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let max_duration = Some(Duration::from_millis(50));
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    let error = fetch(url, DownloadOptions { max_duration, ..Default::default() }).unwrap_err();
+    let server = listener.local_addr().unwrap();
+    let error =
+        fetch(server, "/", DownloadOptions { max_duration, ..Default::default() }).unwrap_err();
     assert!(
         matches!(error, DownloadError::NoResponse { phase: RequestPhase::Response, .. }),
         "{error}"
@@ -99,20 +80,25 @@ fn who_waits_for_a_response_may_give_up() {
 #[test]
 fn nobody_listening_a_wrong_path_and_wrong_bytes_are_told_apart() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let error = fetch(format!("http://{closed}/"), Default::default()).unwrap_err();
+    let error = fetch(closed, "/", Default::default()).unwrap_err();
     assert!(
         error.to_string().starts_with(&format!("connect to {closed}: Connection refused")),
         "{error}"
     );
 
     let server = Serving::start(ServerOptions::default());
-    let error = fetch(server.url("/nothing"), Default::default()).unwrap_err();
+    let error = fetch(server.addr, "/nothing", Default::default()).unwrap_err();
     assert!(error.to_string().contains("the server says 404 Not Found"), "{error}");
+
+    let moved = "HTTP/1.1 302 Found\r\nLocation: next\r\nContent-Length: 0\r\n\r\n";
+    let (addr, other) = script(vec![say(moved)]);
+    let error = fetch(addr, "/", Default::default()).unwrap_err();
+    assert!(error.to_string().contains("the server says 302 Found"), "{error}");
+    other.join().unwrap();
 
     let (addr, other) = script(vec![say("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n\u{6}no")]);
     let error =
-        fetch(format!("http://{addr}/"), DownloadOptions { verify: true, ..Default::default() })
-            .unwrap_err();
+        fetch(addr, "/", DownloadOptions { verify: true, ..Default::default() }).unwrap_err();
     assert!(
         matches!(error, DownloadError::Content { offset, .. } if offset == Bytes::ZERO),
         "{error}"
@@ -131,7 +117,7 @@ fn a_reset_is_told_from_an_end() {
         )
         .unwrap();
     })]);
-    let error = fetch(format!("http://{addr}/"), Default::default()).unwrap_err();
+    let error = fetch(addr, "/", Default::default()).unwrap_err();
     let text = error.to_string();
     // The reset may overtake what was sent before it.
     assert!(text.contains("onnection reset") || text.contains("of 9 bytes"), "{text}");
@@ -156,7 +142,7 @@ proptest! {
             let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&tail));
         });
         let max_duration = Some(Duration::from_secs(10));
-        let got = fetch(format!("http://{addr}/"), DownloadOptions { max_duration, ..Default::default() });
+        let got = fetch(addr, "/", DownloadOptions { max_duration, ..Default::default() });
         server.join().unwrap();
         if let Ok(got) = got {
             prop_assert_eq!(got.intervals.iter().map(|interval| interval.body).sum::<Bytes>(), got.body);

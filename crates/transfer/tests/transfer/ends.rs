@@ -1,10 +1,10 @@
 //! Our client and our server, and what their options promise.
 
-use crate::fixture::{Serving, fetch, fetch_observed, generated};
+use crate::fixture::{Serving, fetch, fetch_observed};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 use fullpipe_transfer::{
-    DownloadError, DownloadEvent, DownloadOptions, Limits, Outcome, Output, Request, Server,
-    ServerError, ServerOptions, Stop, download, pace,
+    DownloadError, DownloadEvent, DownloadOptions, DownloadOutcome, DownloadRequest, Limits,
+    Resource, Server, ServerError, ServerOptions, Stop, download, pace,
 };
 
 fn rate(text: &str) -> Rate {
@@ -21,11 +21,11 @@ fn generated_content_arrives_whole_and_is_counted_once() {
             interval: Duration::from_millis(1),
             ..Default::default()
         };
-        let got = fetch_observed(server.url(&format!("/bytes/{size}")), options, &mut |event| {
+        let got = fetch_observed(server.addr, &format!("/bytes/{size}"), options, &mut |event| {
             events.push(event)
         });
         let got = got.unwrap();
-        assert_eq!((got.outcome, got.status), (Outcome::Complete, 200));
+        assert_eq!((got.outcome, got.status), (DownloadOutcome::Complete, 200));
         assert_eq!((got.body.get(), got.content_length), (size, Some(Bytes::new(size))));
         assert_eq!(got.intervals.iter().map(|interval| interval.body).sum::<Bytes>(), got.body);
         assert_eq!(
@@ -61,7 +61,7 @@ fn generated_content_arrives_whole_and_is_counted_once() {
 #[test]
 fn a_result_row_has_its_units_in_its_column_names() {
     let server = Serving::start(ServerOptions::default());
-    let row = serde_json::to_value(fetch(server.url("/bytes/1000"), Default::default()).unwrap())
+    let row = serde_json::to_value(fetch(server.addr, "/bytes/1000", Default::default()).unwrap())
         .unwrap();
     assert_eq!((&row["body_bytes"], &row["outcome"]), (&1000.into(), &"complete".into()));
     for column in [
@@ -78,69 +78,15 @@ fn a_result_row_has_its_units_in_its_column_names() {
     assert!(row["rcvbuf_bytes"].as_u64() > Some(0), "{row}");
 }
 
-/// `localhost` often has `::1` first, where this server does not listen.
 #[test]
-fn the_next_address_of_a_name_is_tried() {
-    let server = Serving::start(ServerOptions::default());
-    let got = fetch(format!("http://localhost:{}/bytes/7", server.addr.port()), Default::default())
-        .unwrap();
-    assert_eq!((got.body.get(), got.connection.peer), (7, server.addr));
-}
-
-#[test]
-fn a_file_appears_when_it_is_complete_and_replaces_the_old_one() {
-    let directory = tempfile::tempdir().unwrap();
-    let (served, kept) = (directory.path().join("a file"), directory.path().join("kept"));
-    std::fs::write(&served, generated(0, 3_000_000)).unwrap();
-    std::fs::write(&kept, "old").unwrap();
-    let server = Serving::start(ServerOptions {
-        directory: Some(directory.path().into()),
-        ..Default::default()
-    });
-    let output = Output::File(kept.clone());
-    let got =
-        fetch(server.url("/a%20file?query"), DownloadOptions { output, ..Default::default() })
-            .unwrap();
-    assert_eq!(got.body.get(), 3_000_000);
-    assert_eq!(std::fs::read(&kept).unwrap(), std::fs::read(&served).unwrap());
-    assert_eq!(
-        std::fs::read_dir(directory.path()).unwrap().count(),
-        2,
-        "no temporary file is left"
-    );
-}
-
-#[test]
-fn a_stopped_download_leaves_the_old_file() {
-    let directory = tempfile::tempdir().unwrap();
-    let kept = directory.path().join("kept");
-    std::fs::write(&kept, "old").unwrap();
+fn a_download_ends_with_its_duration() {
     let server =
         Serving::start(ServerOptions { write_rate: Some(rate("1mbit")), ..Default::default() });
-    let options = DownloadOptions {
-        output: Output::File(kept.clone()),
-        max_duration: Some(Duration::from_millis(200)),
-        ..Default::default()
-    };
-    let got = fetch(server.url("/bytes/1GiB"), options).unwrap();
-    assert_eq!(got.outcome, Outcome::StoppedAfterDuration);
+    let max_duration = Some(Duration::from_millis(200));
+    let options = DownloadOptions { max_duration, ..Default::default() };
+    let got = fetch(server.addr, "/bytes/1GiB", options).unwrap();
+    assert_eq!(got.outcome, DownloadOutcome::StoppedAfterDuration);
     assert!(got.timing.total >= Duration::from_millis(200), "{:?}", got.timing);
-    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "old");
-    assert_eq!(
-        std::fs::read_dir(directory.path()).unwrap().count(),
-        1,
-        "no temporary file is left"
-    );
-}
-
-#[test]
-fn an_output_that_cannot_be_made_is_an_error_before_the_transfer() {
-    let server = Serving::start(ServerOptions::default());
-    let output = Output::File("/proc/no/file".into());
-    let error = fetch(server.url("/bytes/1"), DownloadOptions { output, ..Default::default() })
-        .unwrap_err();
-    assert!(error.to_string().starts_with("write /proc/no/file: "), "{error}");
-    assert_eq!(server.end().connections, 0, "the file is made before the transfer");
 }
 
 /// Within 5 % of the rate asked for, and no 100 ms beyond the pacer's bound.
@@ -180,7 +126,7 @@ fn a_slow_reader_reads_at_the_rate_asked_for() {
                 verify: true,
                 ..Default::default()
             };
-            fetch(server.url("/bytes/10GiB"), options).unwrap()
+            fetch(server.addr, "/bytes/10GiB", options).unwrap()
         };
         assert_paced(measure, asked);
     }
@@ -194,7 +140,7 @@ fn a_slow_writer_writes_at_the_rate_asked_for() {
         let measure = || {
             let max_duration = Some(Duration::from_millis(1200));
             let options = DownloadOptions { max_duration, verify: true, ..Default::default() };
-            fetch(server.url("/bytes/10GiB"), options).unwrap()
+            fetch(server.addr, "/bytes/10GiB", options).unwrap()
         };
         assert_paced(measure, asked);
     }
@@ -216,7 +162,7 @@ fn a_slow_reader_pushes_back_on_the_sender() {
         max_duration: Some(Duration::from_millis(500)),
         ..Default::default()
     };
-    let got = fetch(server.url("/bytes/1GiB"), options).unwrap();
+    let got = fetch(server.addr, "/bytes/1GiB", options).unwrap();
     assert_eq!(got.connection.rcvbuf, Bytes::new(64 << 10), "the kernel doubles SO_RCVBUF");
     let served = server.end().body;
     // Both buffers, doubled as the kernel does (socket(7)), the chunk being written, and the step
@@ -234,7 +180,8 @@ fn the_caller_stops_a_download() {
     let server =
         Serving::start(ServerOptions { write_rate: Some(rate("80mbit")), ..Default::default() });
     let stop = Stop::new();
-    let request = Request { url: server.url("/bytes/1GiB"), options: DownloadOptions::default() };
+    let resource = Resource { server: server.addr, path: "/bytes/1GiB".into() };
+    let request = DownloadRequest { resource, options: DownloadOptions::default() };
     let mut intervals = 0;
     let got = download(&request, &stop, &mut |event| {
         intervals += u32::from(matches!(event, DownloadEvent::Interval(_)));
@@ -243,7 +190,7 @@ fn the_caller_stops_a_download() {
         }
     });
     let got = got.unwrap();
-    assert_eq!(got.outcome, Outcome::StoppedByCaller);
+    assert_eq!(got.outcome, DownloadOutcome::StoppedByCaller);
     assert!(got.body > Bytes::ZERO && got.body < Bytes::new(1 << 30));
     assert_eq!(got.intervals.iter().map(|interval| interval.body).sum::<Bytes>(), got.body);
 
@@ -256,11 +203,11 @@ fn a_server_stops_in_the_middle_of_a_response() {
     let limits = Limits { shutdown: Duration::from_millis(50), ..Default::default() };
     let write_rate = Some(rate("80mbit"));
     let server = Server::bind(ServerOptions { write_rate, limits, ..Default::default() }).unwrap();
-    let url = format!("http://{}/bytes/1GiB", server.local_addr());
+    let resource = Resource { server: server.local_addr(), path: "/bytes/1GiB".into() };
     let stop = Stop::new();
     let error = std::thread::scope(|scope| {
         let serving = scope.spawn(|| server.run(&stop).unwrap());
-        let request = Request { url, options: DownloadOptions::default() };
+        let request = DownloadRequest { resource, options: DownloadOptions::default() };
         let error = download(&request, &Stop::new(), &mut |event| {
             if matches!(event, DownloadEvent::Interval(_)) {
                 stop.stop();

@@ -2,8 +2,8 @@
 
 use fullpipe_model::units::Bytes;
 use fullpipe_transfer::{
-    Download, DownloadError, DownloadEvent, DownloadOptions, Request, Served, Server,
-    ServerOptions, Stop, content, download,
+    Download, DownloadError, DownloadEvent, DownloadOptions, DownloadRequest, Resource, Served,
+    Server, ServerOptions, Stop, content, download,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -113,16 +113,22 @@ pub fn read_head(stream: &mut TcpStream) -> String {
     String::from_utf8(head).unwrap()
 }
 
-pub fn fetch(url: String, options: DownloadOptions) -> Result<Download, DownloadError> {
-    fetch_observed(url, options, &mut |_| {})
+pub fn fetch(
+    server: SocketAddr,
+    path: &str,
+    options: DownloadOptions,
+) -> Result<Download, DownloadError> {
+    fetch_observed(server, path, options, &mut |_| {})
 }
 
 pub fn fetch_observed(
-    url: String,
+    server: SocketAddr,
+    path: &str,
     options: DownloadOptions,
     observer: &mut dyn FnMut(DownloadEvent),
 ) -> Result<Download, DownloadError> {
-    download(&Request { url, options }, &Stop::new(), observer)
+    let request = DownloadRequest { resource: Resource { server, path: path.into() }, options };
+    download(&request, &Stop::new(), observer)
 }
 
 /// Generated content, the slow way.
