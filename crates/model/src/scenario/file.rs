@@ -1,10 +1,11 @@
 //! A scenario file as it is written.
 
 use super::error::{Position, ScenarioError};
-use super::{Client, Host, LinkEngine, Readers, Reference, Server, Truth};
+use super::transfer::TransferFile;
+use super::{Host, LinkEngine, Reference, Truth};
 use crate::link::rule::{Endpoint, Protocol};
 use crate::link::{Words, with_words};
-use crate::units::{Bytes, Duration, Rate, written};
+use crate::units::{Bytes, Duration, written};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -166,64 +167,6 @@ with_words! {
         /// Overrides for client to server.
         pub to_server: Words,
     }
-}
-
-/// `[transfer]`
-#[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TransferFile {
-    /// `builtin`, `nginx`, `python` or `iperf3`.
-    pub server: Option<Server>,
-    /// `builtin`, `get`, `relay`, `curl`, `wget`, `pv` or `iperf3`.
-    pub client: Option<Client>,
-    /// The server's port; by default any free port.
-    #[serde(deserialize_with = "written::count_optional")]
-    pub port: Option<u16>,
-    /// Size of the file.
-    pub size: Option<Bytes>,
-    /// Stop after this time; a bare number is seconds.
-    #[serde(deserialize_with = "written::seconds_optional")]
-    pub duration: Option<Duration>,
-    /// How often the client fetches the file, on one connection.
-    #[serde(deserialize_with = "written::count_optional")]
-    pub requests: Option<u32>,
-    /// Time that the server's application takes to answer a request.
-    pub answer_after: Option<Duration>,
-    /// Idle time after which the client's kernel probes the connection; a bare number is seconds.
-    #[serde(deserialize_with = "written::seconds_optional")]
-    pub keepalive: Option<Duration>,
-    /// Whether the sender of the data opens the connection.
-    pub upload: bool,
-    /// How many connections fetch the file at the same time.
-    #[serde(deserialize_with = "written::count_optional")]
-    pub connections: Option<u32>,
-    /// The rate that a downloader is asked to keep: with `get`, `curl`, `wget` or `pv`.
-    pub limit_rate: Option<Rate>,
-    /// How many carriers the relay has; with `client = "relay"`, by default 8.
-    #[serde(deserialize_with = "written::count_optional")]
-    pub carriers: Option<u16>,
-    /// Whether the file passes the relay once before the transfer that is measured.
-    pub warm: bool,
-    /// Rate at which the client's application reads.
-    pub read_rate: Option<Rate>,
-    /// Time for which the client's application reads nothing, in each `read_pause_every`.
-    pub read_pause: Option<Duration>,
-    /// From the beginning of one pause to that of the next.
-    pub read_pause_every: Option<Duration>,
-    /// Connections at the same time, with readers of their own.
-    pub readers: Vec<Readers>,
-    /// Rate at which the server's application writes.
-    pub write_rate: Option<Rate>,
-    /// Bytes that the server's application writes as fast as it can before `write_rate` holds.
-    pub write_rate_after: Option<Bytes>,
-    /// Bytes that the client's application reads at once; with `read_rate`.
-    pub read_block: Option<Bytes>,
-    /// Bytes that the server's application writes at once; with `write_rate`.
-    pub write_block: Option<Bytes>,
-    /// `SO_RCVBUF` of the client's application.
-    pub receive_buffer: Option<Bytes>,
-    /// `SO_SNDBUF` of the server's application.
-    pub send_buffer: Option<Bytes>,
 }
 
 /// `[capture]`
