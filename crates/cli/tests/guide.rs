@@ -1,7 +1,7 @@
 //! The guide's pasted outputs and commands: their headings, their keys and their options are those
 //! of the program. Their figures are not compared.
 
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_report::{Layout, rows};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn cells(line: &str) -> Vec<&str> {
 
 #[test]
 fn tables_of_runs_have_the_columns_that_are_printed() {
-    let printed = rows::render(&[Row::default()], Layout::default());
+    let printed = rows::render(&[RunRow::default()], Layout::default());
     let columns = cells(printed.lines().next().unwrap());
     let mut found = 0;
     for (name, text) in pages() {
@@ -45,7 +45,7 @@ fn tables_of_runs_have_the_columns_that_are_printed() {
 
 #[test]
 fn the_demo_before_and_after_has_the_lines_that_are_printed() {
-    let row = Row::default();
+    let row = RunRow::default();
     let all = rows::before_and_after(&row, &row, Layout::default());
     let short = rows::gained(&row, &row, Layout::default());
     for (name, printed) in [("docs/src/demo.md", all), ("README.md", short)] {

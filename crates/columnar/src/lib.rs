@@ -9,9 +9,9 @@
 //! ```
 //! # #[cfg(feature = "arrow")] {
 //! use fullpipe_columnar::{Batch, Layout};
-//! use fullpipe_flow::row::Row;
+//! use fullpipe_flow::schema::RunRow;
 //! use fullpipe_flow::schema::RUNS;
-//! let row = Row { name: "b2".into(), ..Row::default() };
+//! let row = RunRow { name: "b2".into(), ..RunRow::default() };
 //! let mut batch = Batch::new(Layout::of(RUNS));
 //! batch.push(Layout::cells(RUNS, &row))?;
 //! let batch = batch.finish()?;

@@ -38,7 +38,6 @@ pub mod live;
 pub mod path_test;
 pub mod proof;
 pub mod recapture;
-pub mod row;
 pub mod schema;
 pub mod segment;
 pub mod trace;

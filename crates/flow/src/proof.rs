@@ -6,7 +6,7 @@
 //! otherwise [`Agreement::agrees`] is false, and nothing is promised.
 
 use crate::limit::Limit;
-use crate::row::{Clock, Row};
+use crate::schema::{Clock, RunRow};
 use fullpipe_model::prove::{Experiment, Remedy};
 use fullpipe_model::tune::MeasuredPath;
 use fullpipe_model::units::{Rate, column};
@@ -105,7 +105,7 @@ impl Proof {
     ///
     /// # Errors
     /// A run failed, or there are not as many rows for each transfer.
-    pub fn new(experiment: Experiment, rows: &[Row]) -> Result<Self, ProofError> {
+    pub fn new(experiment: Experiment, rows: &[RunRow]) -> Result<Self, ProofError> {
         let planned = experiment.trials();
         let each = rows.len() / planned.len();
         if each == 0 || !rows.len().is_multiple_of(planned.len()) {
@@ -144,7 +144,7 @@ impl Proof {
     }
 
     /// How well rows of the first transfer of `experiment` repeat what was measured.
-    pub fn agreement(experiment: &Experiment, rows: &[Row]) -> Agreement {
+    pub fn agreement(experiment: &Experiment, rows: &[RunRow]) -> Agreement {
         let seen = experiment.measured.limited_by;
         let before = TrialResult::of(Vec::new(), rows, experiment.is_whole, seen);
         Agreement::of(&experiment.measured, &before)
@@ -154,7 +154,7 @@ impl Proof {
     /// repeat it. Another limit counts as far as a goodput twice or half as high. What was sent
     /// again counts little, and decides between transfers of the same goodput: they tell one
     /// congestion control from another, and a queue that drops early from one that does not.
-    pub fn distance(experiment: &Experiment, rows: &[Row]) -> f64 {
+    pub fn distance(experiment: &Experiment, rows: &[RunRow]) -> f64 {
         const WEIGHT: f64 = 0.05;
         const FEW: f64 = 0.002;
         let agreement = Proof::agreement(experiment, rows);
@@ -183,8 +183,8 @@ impl Proof {
 }
 
 impl TrialResult {
-    fn of(changes: Vec<Remedy>, rows: &[Row], is_whole: bool, seen: Limit) -> Self {
-        let goodput = |row: &Row| {
+    fn of(changes: Vec<Remedy>, rows: &[RunRow], is_whole: bool, seen: Limit) -> Self {
+        let goodput = |row: &RunRow| {
             if is_whole { row.goodput } else { row.steady_goodput.unwrap_or(row.goodput) }
         };
         let rates: Vec<Rate> = rows.iter().map(goodput).collect();
@@ -235,9 +235,15 @@ mod tests {
         Experiment::new(measured, lab).unwrap()
     }
 
-    fn row(steady: &str, limited_by: Limit) -> Row {
+    fn row(steady: &str, limited_by: Limit) -> RunRow {
         let steady_goodput = Some(steady.parse().unwrap());
-        Row { name: "prove".into(), steady_goodput, limited_by, limit_share: 0.9, ..Row::default() }
+        RunRow {
+            name: "prove".into(),
+            steady_goodput,
+            limited_by,
+            limit_share: 0.9,
+            ..RunRow::default()
+        }
     }
 
     #[test]
@@ -269,7 +275,7 @@ mod tests {
     fn of_transfers_as_fast_the_one_that_loses_as_much_is_nearer() {
         let mut experiment = experiment();
         experiment.measured.overflow = Probability::new(0.05);
-        let losing = |share: f64| Row {
+        let losing = |share: f64| RunRow {
             body: Bytes::new(1_448_000),
             retransmission: (share * 1000.0) as u64,
             ..row("79mbit", Limit::ReceiveWindow)
@@ -277,7 +283,7 @@ mod tests {
         let distance = |share| Proof::distance(&experiment, &[losing(share)]);
         assert!(distance(0.05) < distance(0.0) && distance(0.05) < distance(0.3));
         // A quarter less of goodput counts more than no loss at all in place of it.
-        let slower = Row { steady_goodput: "60mbit".parse().ok(), ..losing(0.05) };
+        let slower = RunRow { steady_goodput: "60mbit".parse().ok(), ..losing(0.05) };
         assert!(Proof::distance(&experiment, &[slower]) > distance(0.0));
     }
 

@@ -21,7 +21,7 @@
 use crate::guest::{CacheError, Kernel};
 use crate::results;
 use crate::sweep::Key;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::folder::{Folder, make_own};
 use fullpipe_model::units::{Bytes, Duration};
 use std::fs;
@@ -48,7 +48,7 @@ pub struct Cache {
 #[derive(Debug)]
 pub struct Found {
     /// Its row, which says that it is from the cache.
-    pub row: Row,
+    pub row: RunRow,
     /// The folder of its files.
     pub files: Folder,
 }
@@ -59,7 +59,7 @@ pub struct CachedRun {
     /// Its key.
     pub key: Key,
     /// Its row.
-    pub row: Row,
+    pub row: RunRow,
     /// The size of its files.
     pub size: Bytes,
     /// When it was made or last found.
@@ -122,7 +122,7 @@ impl Cache {
     }
 
     /// Stores a copy of a run whose files are in `files`.
-    pub fn insert(&self, key: &Key, files: &Path, row: &Row) {
+    pub fn insert(&self, key: &Key, files: &Path, row: &RunRow) {
         // The folder is not ours, or cannot be made.
         let Ok(cache) = make_own(&self.folder) else { return };
         let part = format!("{key}-{}{PART}", std::process::id());
@@ -253,11 +253,11 @@ mod tests {
         let cache = Cache::at(&place.0.join("runs"), SIZE_DEFAULT);
         assert!(cache.find(&key('a')).is_none() && cache.list().is_empty());
         // A share that two decimal digits cannot express.
-        let row = Row { name: "b2".into(), limit_share: 1.0 / 3.0, ..Row::default() };
+        let row = RunRow { name: "b2".into(), limit_share: 1.0 / 3.0, ..RunRow::default() };
         cache.insert(&key('a'), &place.0.join("run"), &row);
-        cache.insert(&key('a'), &place.0.join("run"), &Row::default());
+        cache.insert(&key('a'), &place.0.join("run"), &RunRow::default());
         let found = cache.find(&key('a')).unwrap();
-        assert_eq!(found.row, Row { cached: true, ..row });
+        assert_eq!(found.row, RunRow { cached: true, ..row });
         assert_eq!(found.files.read("link.json").unwrap(), [b'x'; 1000]);
         assert!(cache.find(&key('b')).is_none());
         let names: Vec<_> =
@@ -277,7 +277,7 @@ mod tests {
         let place = scratch("cache-clean");
         let cache = Cache::at(&place.0.join("runs"), Bytes::new(1 << 20));
         for (age, digit) in ['a', 'b', 'c'].into_iter().enumerate() {
-            cache.insert(&key(digit), &place.0.join("run"), &Row::default());
+            cache.insert(&key(digit), &place.0.join("run"), &RunRow::default());
             let used =
                 File::options().write(true).open(cache.entry(&key(digit)).join(USED)).unwrap();
             used.set_modified(

@@ -5,7 +5,7 @@
 //! `path.to_client.loss`. There is a column for each text that one of the sweep's scenarios has; it
 //! is absent for scenarios without it.
 
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_flow::schema::{Cell, Column, RUNS, Record, SCENARIOS, csv_header};
 use fullpipe_model::scenario::Scenario;
 use serde_json::{Map, Value};
@@ -42,7 +42,7 @@ impl Columns {
     }
 
     /// A row as a line of CSV, with its line break.
-    pub fn csv_line(&self, row: &Row, scenario: &Scenario) -> String {
+    pub fn csv_line(&self, row: &RunRow, scenario: &Scenario) -> String {
         let mut line = String::new();
         for (number, cell) in self.cells(row, scenario).iter().enumerate() {
             if number > 0 {
@@ -54,34 +54,13 @@ impl Columns {
     }
 
     /// A row's cells, one for each column.
-    pub fn cells<'r>(&self, row: &'r Row, scenario: &'r Scenario) -> Vec<Cell<'r>> {
-        let mut cells: Vec<Cell<'r>> = of_run(row).chain(in_rows(SCENARIOS, scenario)).collect();
+    pub fn cells<'r>(&self, row: &'r RunRow, scenario: &'r Scenario) -> Vec<Cell<'r>> {
+        let mut cells: Vec<Cell<'r>> =
+            row.cells().map(Cell::joined).chain(in_rows(SCENARIOS, scenario)).collect();
         let mut words = words(scenario);
         cells.extend(self.words.iter().map(|name| Cell::Text(words.remove(name).map(Into::into))));
         cells
     }
-}
-
-/// Columns that a failed run has too. Its figures are unknown, and so absent.
-const OF_FAILED: [&str; 10] = [
-    "schema",
-    "name",
-    "repetition",
-    "engine",
-    "link_engine",
-    "kernel",
-    "rtt_nominal_us",
-    "rate_nominal_bps",
-    "notes",
-    "error",
-];
-
-fn of_run(row: &Row) -> impl Iterator<Item = Cell<'_>> {
-    let columns = RUNS.iter().filter(|column| column.place.is_in_rows());
-    columns.map(move |column| match &row.error {
-        Some(_) if !OF_FAILED.contains(&column.name) => Cell::absent(column.kind),
-        _ => (column.get)(row).joined(),
-    })
 }
 
 fn in_rows<'r, K: Record>(
@@ -162,7 +141,7 @@ size = \"1MB\"
     fn a_failed_run_has_every_column_its_figures_empty() {
         let scenarios = File::parse(TEXT).unwrap().scenarios("test").unwrap();
         let columns = Columns::of(&scenarios);
-        let row = Row { name: "a".into(), error: Some("no room".into()), ..Row::default() };
+        let row = RunRow { name: "a".into(), error: Some("no room".into()), ..RunRow::default() };
         let (header, cells) = (columns.csv_header(), columns.cells(&row, &scenarios[0]));
         let names: Vec<&str> = header.trim_end().split(',').collect();
         let cell = |name: &str| &cells[names.iter().position(|column| *column == name).unwrap()];

@@ -1,6 +1,6 @@
 //! Progress of the runs.
 
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration};
 
@@ -30,5 +30,5 @@ pub enum Event<'a> {
         index: usize,
     },
     /// The next row. Rows come in the scenarios' order, whichever run ended first.
-    Row(&'a Row),
+    Row(&'a RunRow),
 }

@@ -2,7 +2,7 @@
 
 use crate::path_for::path_for;
 use crate::tuning::{self, EndTuning};
-use fullpipe_flow::row::Clock;
+use fullpipe_flow::schema::Clock;
 use fullpipe_model::change::Sysctl;
 use fullpipe_model::law::{Framing, KernelVersion, ScalingRatio};
 use fullpipe_model::scenario::{LinkEngine, Scenario};

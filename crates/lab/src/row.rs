@@ -8,8 +8,8 @@ use crate::program::Received;
 use fullpipe_flow::connection::{Connection, Label};
 use fullpipe_flow::diagnosis::Diagnosis;
 use fullpipe_flow::limit::{Candidate, Verdict};
-use fullpipe_flow::row::{Clock, Row};
 use fullpipe_flow::schema::Version;
+use fullpipe_flow::schema::{Clock, RunRow};
 use fullpipe_flow::words;
 use fullpipe_link::{Lateness, LinkReport};
 use fullpipe_model::law::ETHERNET_HEADER;
@@ -28,7 +28,7 @@ pub(crate) struct Ran<'a> {
 }
 
 /// The row of a successful run.
-pub(crate) fn of_outcome(scenario: &Scenario, ran: Ran<'_>, outcome: &Outcome) -> Row {
+pub(crate) fn of_outcome(scenario: &Scenario, ran: Ran<'_>, outcome: &Outcome) -> RunRow {
     let (way, seen) = (outcome.direction, &outcome.at_client);
     let sent = outcome.at_server.connection.facts(way);
     let (data, acks) = (seen.facts(way), seen.facts(way.reversed()));
@@ -46,7 +46,7 @@ pub(crate) fn of_outcome(scenario: &Scenario, ran: Ran<'_>, outcome: &Outcome) -
         other_control(scenario, congestion_control.as_deref()),
         disagreement(limited_by, by_sockets),
     ];
-    let row = Row {
+    let row = RunRow {
         schema: Version::default(),
         link_engine: outcome.link_engine,
         congestion_control,
@@ -96,10 +96,10 @@ pub(crate) fn of_outcome(scenario: &Scenario, ran: Ran<'_>, outcome: &Outcome) -
 }
 
 /// Adds what the link did to the packets, and how late it was.
-fn as_carried(row: Row, link: &LinkReport) -> Row {
+fn as_carried(row: RunRow, link: &LinkReport) -> RunRow {
     let lateness = link.lateness();
     let (to_client, to_server) = (&link.to_client.link, &link.to_server.link);
-    Row {
+    RunRow {
         queue_dropped: to_client.queue_dropped_packets + to_server.queue_dropped_packets,
         lost: to_client.lost_packets + to_server.lost_packets,
         link_late_p50: lateness.quantile(0.5),
@@ -110,10 +110,10 @@ fn as_carried(row: Row, link: &LinkReport) -> Row {
 }
 
 /// Adds what the client received, and when.
-fn as_received(row: Row, received: &Received) -> Row {
+fn as_received(row: RunRow, received: &Received) -> RunRow {
     let (body, duration) = (Bytes::new(received.body), received.duration);
     let timing = received.timing;
-    Row {
+    RunRow {
         body,
         duration,
         complete: received.complete,
@@ -126,14 +126,19 @@ fn as_received(row: Row, received: &Received) -> Row {
 }
 
 /// The row of a failed run. The caller adds the reason.
-pub(crate) fn of_failure(scenario: &Scenario, repetition: u32, engine: Clock, kernel: &str) -> Row {
+pub(crate) fn of_failure(
+    scenario: &Scenario,
+    repetition: u32,
+    engine: Clock,
+    kernel: &str,
+) -> RunRow {
     as_asked(scenario, repetition, engine, kernel)
 }
 
 /// What is known about a run before it begins.
-fn as_asked(scenario: &Scenario, repetition: u32, engine: Clock, kernel: &str) -> Row {
+fn as_asked(scenario: &Scenario, repetition: u32, engine: Clock, kernel: &str) -> RunRow {
     let path = path_for(scenario);
-    Row {
+    RunRow {
         name: scenario.name.clone(),
         repetition,
         engine,
@@ -141,12 +146,12 @@ fn as_asked(scenario: &Scenario, repetition: u32, engine: Clock, kernel: &str) -
         kernel: kernel.into(),
         rtt_nominal: path.rtt(),
         rate_nominal: path.to_client.mean_rate(),
-        ..Row::default()
+        ..RunRow::default()
     }
 }
 
 /// Adds the published figures.
-fn beside_reference(row: Row, scenario: &Scenario) -> Row {
+fn beside_reference(row: RunRow, scenario: &Scenario) -> RunRow {
     let reference = &scenario.reference;
     // A reference covers a whole transfer, in which the start hardly counts.
     let goodput =
@@ -154,7 +159,7 @@ fn beside_reference(row: Row, scenario: &Scenario) -> Row {
     let ratio =
         |ours: Rate, theirs: Option<Rate>| theirs.map(|theirs| ours.as_f64() / theirs.as_f64());
     let of_frames = row.frames.and_then(|ours| ratio(ours, reference.frames));
-    Row {
+    RunRow {
         reference_goodput: reference.goodput,
         reference_frames: reference.frames,
         reference_ratio: of_frames.or_else(|| ratio(goodput, reference.goodput)),

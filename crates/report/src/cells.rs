@@ -1,7 +1,7 @@
 //! Helpers for tables of rows: names, missing figures, failed runs.
 
 use crate::{Layout, paragraph};
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_model::units::Rate;
 
 /// Shown for a missing figure.
@@ -10,7 +10,7 @@ pub(crate) const NONE: &str = "-";
 pub(crate) const FAILED: &str = "failed";
 
 /// Why the run failed, and its notes, each on separate lines.
-pub(crate) fn remarks(row: &Row, layout: Layout) -> String {
+pub(crate) fn remarks(row: &RunRow, layout: Layout) -> String {
     let mut text = String::new();
     if let Some(error) = &row.error {
         text += &paragraph::fill(&format!("{}: failed: ", row.name), error, layout.width);
@@ -24,7 +24,7 @@ pub(crate) fn remarks(row: &Row, layout: Layout) -> String {
 }
 
 /// The name, with the repetition if there are several, and a mark if the row was not quiet.
-pub(crate) fn marked_name(row: &Row, rows: &[Row]) -> String {
+pub(crate) fn marked_name(row: &RunRow, rows: &[RunRow]) -> String {
     let repeated = rows.iter().filter(|other| other.name == row.name).count() > 1;
     let mark = if row.quiet { "" } else { " !" };
     if repeated {
@@ -35,7 +35,7 @@ pub(crate) fn marked_name(row: &Row, rows: &[Row]) -> String {
 }
 
 /// `send buffer 97 %`, or the two likeliest limits where the answer is no more than a guess.
-pub fn limited_by(row: &Row) -> String {
+pub fn limited_by(row: &RunRow) -> String {
     match &row.headline {
         Some(headline) if *headline != row.limited_by.to_string() => headline.clone(),
         _ => format!("{} {:.0} %", row.limited_by, row.limit_share * 100.0),

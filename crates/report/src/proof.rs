@@ -154,7 +154,7 @@ fn conclusion(proof: &Proof) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_flow::row::Row;
+    use fullpipe_flow::schema::RunRow;
     use fullpipe_model::limit::Limit;
     use fullpipe_model::prove::{Experiment, Lab};
     use fullpipe_model::scenario::LinkEngine;
@@ -166,12 +166,12 @@ mod tests {
         measured.rate = Some("1gbit".parse().unwrap());
         measured.receiver.window = Some(Window::new(Bytes::new(500_000)));
         let lab = Lab { kernel: "6.12".parse().unwrap(), link_engine: LinkEngine::Netem };
-        let row = |rate: &str, limited_by| Row {
+        let row = |rate: &str, limited_by| RunRow {
             name: "prove".into(),
             steady_goodput: rate.parse().ok(),
             limited_by,
             limit_share: 0.9,
-            ..Row::default()
+            ..RunRow::default()
         };
         let rows = [row(before, Limit::ReceiveWindow), row("640mbit", Limit::Link)];
         Proof::new(Experiment::new(measured, lab).unwrap(), &rows).unwrap()

@@ -2,11 +2,11 @@
 
 use crate::cells::{FAILED, NONE, limited_by, marked_name, optional, remarks, small};
 use crate::{Column, Layout, Table, figure, paragraph};
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_model::units::Rate;
 
 /// Whether any row has a published figure or note.
-pub fn is_in(rows: &[Row]) -> bool {
+pub fn is_in(rows: &[RunRow]) -> bool {
     rows.iter().any(|row| {
         row.reference_goodput.is_some()
             || row.reference_frames.is_some()
@@ -16,7 +16,7 @@ pub fn is_in(rows: &[Row]) -> bool {
 
 /// Ours and theirs in one table, with the rows that explain a difference after the row that they
 /// explain; below it the notes of both sides.
-pub fn render(rows: &[Row], layout: Layout) -> String {
+pub fn render(rows: &[RunRow], layout: Layout) -> String {
     let mut table = Table::new([
         Column::text("run"),
         Column::text("kernel").leaves(3),
@@ -73,7 +73,7 @@ const OURS: &str = "goodput of the whole transfer; of one that its duration cut 
                     whole frames, both ways, where the article counted those";
 
 /// Our figure that compares with theirs.
-fn ours(row: &Row) -> Rate {
+fn ours(row: &RunRow) -> Rate {
     match (row.reference_frames.and(row.frames), row.complete, row.steady_goodput) {
         (Some(frames), ..) => frames,
         (None, false, Some(steady)) => steady,
@@ -86,34 +86,37 @@ mod tests {
     use super::*;
     use fullpipe_model::units::Duration;
 
-    fn row(name: &str) -> Row {
-        Row {
+    fn row(name: &str) -> RunRow {
+        RunRow {
             name: name.into(),
             kernel: "6.12.117".into(),
             rtt_nominal: Duration::from_millis(50),
             goodput: "50MB/s".parse().unwrap(),
             steady_goodput: "55.2MB/s".parse().ok(),
             quiet: true,
-            ..Row::default()
+            ..RunRow::default()
         }
     }
 
     #[test]
     fn a_transfer_cut_short_stands_with_its_steady_goodput() {
-        let cut = Row {
+        let cut = RunRow {
             reference_goodput: "60MB/s".parse().ok(),
             reference_ratio: Some(0.92),
             ..row("b2")
         };
-        let whole =
-            Row { complete: true, reference_cause: Some("kernel".into()), ..row("b2/linux-6.1") };
-        let counted = Row {
+        let whole = RunRow {
+            complete: true,
+            reference_cause: Some("kernel".into()),
+            ..row("b2/linux-6.1")
+        };
+        let counted = RunRow {
             frames: "12.9kB/s".parse().ok(),
             reference_frames: "12.3kB/s".parse().ok(),
             goodput: "11kB/s".parse().unwrap(),
             ..row("a1")
         };
-        let silent = Row { reference_note: Some("very slow".into()), ..row("b5") };
+        let silent = RunRow { reference_note: Some("very slow".into()), ..row("b5") };
         let text = render(&[cut.clone(), whole, counted, silent], Layout::default());
         let line =
             |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_string();

@@ -6,11 +6,11 @@ use crate::{Column, Layout, Table, figure, reference};
 
 pub use crate::cells::limited_by;
 
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
 /// The rows as a table, then the notes of each; with published figures if there are any.
-pub fn render(rows: &[Row], layout: Layout) -> String {
+pub fn render(rows: &[RunRow], layout: Layout) -> String {
     if reference::is_in(rows) {
         return reference::render(rows, layout);
     }
@@ -21,7 +21,7 @@ pub fn render(rows: &[Row], layout: Layout) -> String {
     text
 }
 
-fn table(rows: &[Row]) -> Table<14> {
+fn table(rows: &[RunRow]) -> Table<14> {
     let mut table = Table::new([
         Column::text("run"),
         Column::figure("RTT asked", "ms").leaves(6),
@@ -72,24 +72,24 @@ fn kilobytes(amount: Bytes) -> String {
 }
 
 /// A line of the comparison: its name, and how to show it for a row.
-type RowLine<'a> = (&'a str, &'a dyn Fn(&Row) -> String);
+type RowLine<'a> = (&'a str, &'a dyn Fn(&RunRow) -> String);
 
 /// Two rows side by side, figure by figure: what changed.
-pub fn before_and_after(before: &Row, after: &Row, layout: Layout) -> String {
+pub fn before_and_after(before: &RunRow, after: &RunRow, layout: Layout) -> String {
     compared(before, after, layout, usize::MAX)
 }
 
 /// The first lines of [`before_and_after`]: what was gained, and what limits it now.
-pub fn gained(before: &Row, after: &Row, layout: Layout) -> String {
+pub fn gained(before: &RunRow, after: &RunRow, layout: Layout) -> String {
     const FIRST: usize = 4;
     compared(before, after, layout, FIRST)
 }
 
-fn compared(before: &Row, after: &Row, layout: Layout, most: usize) -> String {
+fn compared(before: &RunRow, after: &RunRow, layout: Layout, most: usize) -> String {
     let mut table = Table::new([Column::text(""), Column::count("before"), Column::count("after")]);
     let time = |time: Option<Duration>| optional(time, |time| time.to_string());
     let both = |rate: Rate| format!("{rate} ({rate:#})");
-    let rate_share = |row: &Row| {
+    let rate_share = |row: &RunRow| {
         let share = row.rate_nominal.map(|rate| row.goodput.fraction_of(rate));
         optional(share, |share| format!("{} %", figure::percent(share)))
     };
@@ -121,8 +121,8 @@ mod tests {
     use fullpipe_model::limit::{Cause, Limit};
     use fullpipe_model::units::Window;
 
-    fn row() -> Row {
-        Row {
+    fn row() -> RunRow {
+        RunRow {
             name: "b2".into(),
             repetition: 1,
             rtt_nominal: Duration::from_millis(50),
@@ -134,7 +134,7 @@ mod tests {
             limited_by: Limit::SendBuffer,
             limit_share: 0.97,
             quiet: true,
-            ..Row::default()
+            ..RunRow::default()
         }
     }
 
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn a_noisy_row_is_marked_and_says_why() {
-        let noisy = Row { quiet: false, notes: vec!["not quiet: late".into()], ..row() };
-        let text = render(&[noisy.clone(), Row { repetition: 2, ..row() }], Layout::default());
+        let noisy = RunRow { quiet: false, notes: vec!["not quiet: late".into()], ..row() };
+        let text = render(&[noisy.clone(), RunRow { repetition: 2, ..row() }], Layout::default());
         assert!(
             text.contains("b2 #1 !")
                 && text.contains("b2: not quiet: late")
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_failed_run_has_no_figures_and_says_why() {
-        let failed = Row { goodput: Rate::default(), error: Some("no room".into()), ..row() };
+        let failed = RunRow { goodput: Rate::default(), error: Some("no room".into()), ..row() };
         let text = render(&[row(), failed], Layout::default());
         let line = text.lines().find(|line| line.contains("failed")).unwrap();
         assert!(
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn on_a_narrow_terminal_the_answer_stays_and_the_rest_is_named() {
         let limited_by = Limit::CongestionWindow(Cause::Loss);
-        let row = Row { name: "articles/b2/linux-6.1".into(), limited_by, ..row() };
+        let row = RunRow { name: "articles/b2/linux-6.1".into(), limited_by, ..row() };
         let mut columns = Vec::new();
         for width in [60, 80, 100, 120, 160] {
             let layout = Layout { width: Some(width), ..Layout::default() };
@@ -197,7 +197,8 @@ mod tests {
 
     #[test]
     fn before_and_after_stand_side_by_side() {
-        let after = Row { goodput: "116MB/s".parse().unwrap(), limited_by: Limit::Link, ..row() };
+        let after =
+            RunRow { goodput: "116MB/s".parse().unwrap(), limited_by: Limit::Link, ..row() };
         let text = before_and_after(&row(), &after, Layout::default());
         assert!(
             text.contains("441.6 Mbit/s (55.2 MB/s)") && text.contains("928 Mbit/s (116 MB/s)"),

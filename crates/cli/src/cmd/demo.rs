@@ -6,7 +6,7 @@ use super::report;
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::host::Host;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_lab::{
@@ -53,8 +53,8 @@ const PRESET: &str = "articles/b2";
 
 #[derive(Serialize)]
 struct Tour<'a> {
-    before: &'a Row,
-    after: &'a Row,
+    before: &'a RunRow,
+    after: &'a RunRow,
     plan: &'a [Change],
 }
 
@@ -159,7 +159,7 @@ impl Demo {
     }
 
     /// What limited the first transfer, with its numbers.
-    fn reason(&self, row: &Row, layout: Layout) -> String {
+    fn reason(&self, row: &RunRow, layout: Layout) -> String {
         let share = row.rate_nominal.map_or(0.0, |rate| row.goodput.fraction_of(rate)) * 100.0;
         let got = format!("It got {} ({:#}), {share:.0} % of the link.", row.goodput, row.goodput);
         let limited = rows::limited_by(row);
@@ -178,14 +178,14 @@ impl Demo {
         format!("\nWhat follows from the path:\n\n{}", render(plan, layout))
     }
 
-    fn gain(&self, before: &Row, after: &Row, layout: Layout) -> String {
+    fn gain(&self, before: &RunRow, after: &RunRow, layout: Layout) -> String {
         let compare = if self.verbose { rows::before_and_after } else { rows::gained };
         let table = compare(before, after, layout);
         format!("\nThe same transfer with these settings:\n\n{table}")
     }
 
     /// What a reader must know of the runs. In short, only what made a figure doubtful.
-    fn notes(&self, rows: &[&Row], layout: Layout) -> String {
+    fn notes(&self, rows: &[&RunRow], layout: Layout) -> String {
         let mut text = String::new();
         for row in rows {
             for note in row.notes.iter().filter(|_| self.verbose || !row.quiet) {
@@ -226,13 +226,13 @@ mod tests {
         let layout = Layout { width: Some(80), ..Layout::default() };
         let before = load_scenarios(&[PRESET], &[], None).unwrap().remove(0);
         let plan = plan_tuning(&before, "6.12".parse().unwrap()).unwrap();
-        let row = |limit| Row {
+        let row = |limit| RunRow {
             goodput: "470.7mbit".parse().unwrap(),
             rate_nominal: Some("1gbit".parse().unwrap()),
             law: Some("449mbit".parse().unwrap()),
             limited_by: limit,
             quiet: true,
-            ..Row::default()
+            ..RunRow::default()
         };
         let (slow, fast) = (row(Limit::SendBuffer), row(Limit::Link));
         let said = |demo: &Demo| {

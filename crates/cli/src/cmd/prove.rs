@@ -8,7 +8,7 @@ use clap::Args;
 use fullpipe_analyze::Error;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, worst_first};
 use fullpipe_flow::proof::Proof;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::host::Host;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_lab::{Engine, GuestLimits, Kernel, Options, choose_kernel, plan};
@@ -279,7 +279,11 @@ impl Runs<'_> {
     }
 
     /// The rows of scenarios, each as often as it says.
-    fn rows(&self, mut scenarios: Vec<Scenario>, options: &Options) -> Result<Vec<Row>, Failure> {
+    fn rows(
+        &self,
+        mut scenarios: Vec<Scenario>,
+        options: &Options,
+    ) -> Result<Vec<RunRow>, Failure> {
         for scenario in &mut scenarios {
             scenario.kernel = self.release.map(str::to_string);
         }

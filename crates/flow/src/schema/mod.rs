@@ -44,7 +44,7 @@ pub use packet::{PACKETS, PacketRow, Packets};
 pub use page::{RENAMED, Renamed, columns_in_short, markdown};
 pub use part::{WHOLES, WholeRow, Wholes};
 pub use problem::{CAPTURE_PROBLEMS, CaptureProblem, CaptureProblems};
-pub use run::{RUNS, Runs, SCENARIOS, Scenarios};
+pub use run::{Clock, RUNS, RunRow, Runs, SCENARIOS, Scenarios};
 pub use sample::{SAMPLES, Samples};
 pub use table::{Column, Object, Place, Record, csv_header, csv_line};
 pub use truth::{TRUTH_INTERVALS, TruthIntervals};

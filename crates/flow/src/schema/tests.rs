@@ -4,7 +4,7 @@ use crate::connection::{Close, Direction, Warning};
 use crate::diagnosis::{DiagnosedConnection, Explanation, NoAnswer, OfDirection, PacketCause};
 use crate::limit::{Candidate, Limit};
 use crate::live::{Acts, HostFacts, LiveConnection, Observed};
-use crate::row::Row;
+use crate::schema::RunRow;
 use crate::truth::TruthInterval;
 use crate::{Analyzer, Config};
 use fullpipe_model::limit::End;
@@ -111,7 +111,7 @@ fn names_are_distinct() {
 
 #[test]
 fn a_run_in_json_is_its_table_in_order() {
-    let row = Row { notes: vec!["a".into()], law_term: Some(Limit::Link), ..Row::default() };
+    let row = RunRow { notes: vec!["a".into()], law_term: Some(Limit::Link), ..RunRow::default() };
     let json = serde_json::to_string(&row).unwrap();
     hold(RUNS, &row, &serde_json::from_str(&json).unwrap(), "");
     let mut rest = json.as_str();
@@ -123,8 +123,8 @@ fn a_run_in_json_is_its_table_in_order() {
     }
     let keys = serde_json::from_str::<serde_json::Map<_, _>>(&json).unwrap().len();
     assert_eq!(keys, count, "a key of the row has no column");
-    assert_eq!(serde_json::from_str::<Row>(&json).unwrap(), row);
-    assert_eq!(serde_json::from_str::<Row>("{}").unwrap().schema, Version::unsaid());
+    assert_eq!(serde_json::from_str::<RunRow>(&json).unwrap(), row);
+    assert_eq!(serde_json::from_str::<RunRow>("{}").unwrap().schema, Version::unsaid());
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! one: what a guest has written is the host's only when it leaves the guest's page cache.
 
 use crate::Event;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::folder::write_whole;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration};
@@ -36,7 +36,7 @@ pub struct Job {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// The row.
-    Row(Box<Row>),
+    Row(Box<RunRow>),
     /// Why there is none.
     Failed(String),
 }

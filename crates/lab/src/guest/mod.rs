@@ -34,7 +34,7 @@ pub use init::run_first_process;
 pub use kernel::{BuildError, BuildStep, CacheError, Kernel, KernelBuild, KernelSource};
 
 use crate::scratch::Scratch;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::journal::JournalError;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_model::scenario::Scenario;
@@ -146,7 +146,7 @@ pub fn choose_kernel<'a>(
 #[derive(Debug)]
 pub struct Done {
     /// What it showed.
-    pub row: Row,
+    pub row: RunRow,
     folder: Scratch,
 }
 
@@ -191,7 +191,7 @@ pub fn run(
         error => GuestError::from(error),
     })?;
     let row = match answer {
-        Answer::Row(row) => Row { repetition: job.repetition, ..*row },
+        Answer::Row(row) => RunRow { repetition: job.repetition, ..*row },
         // What its kernel killed can say no more than that it was killed.
         Answer::Failed(why) => {
             return Err(machine.ran_out_of_memory().map_or(GuestError::Run(why), GuestError::from));

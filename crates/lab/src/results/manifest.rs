@@ -9,7 +9,7 @@ use super::error::{ManifestError, ResultsError};
 use super::files::write_json;
 use super::run_folder::{folder_name, row};
 use crate::sweep::Shard;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::folder::Folder;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -99,7 +99,7 @@ impl Manifest {
     }
 
     /// The rows of the finished runs in `folder`, each at its position.
-    pub(crate) fn finished(&self, folder: &Folder) -> Result<Vec<Option<Row>>, ResultsError> {
+    pub(crate) fn finished(&self, folder: &Folder) -> Result<Vec<Option<RunRow>>, ResultsError> {
         let place = |(index, run): (usize, &Planned)| {
             if !self.has(index) {
                 return Ok(None);

@@ -11,7 +11,7 @@ use super::manifest::Manifest;
 use super::run_folder::{MODE, folder_name, row};
 use super::writer::{ENVIRONMENT, ROWS};
 use crate::sweep::Shard;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::folder::Folder;
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
@@ -99,7 +99,7 @@ impl ShardResults {
         let bytes = self.folder.read(ROWS).map_err(unreadable)?;
         let mut lines = Vec::new();
         for (place, line) in self.places().zip(bytes.split_inclusive(|&byte| byte == b'\n')) {
-            let read: Row =
+            let read: RunRow =
                 serde_json::from_slice(line).map_err(|error| unreadable(error.into()))?;
             let planned = &self.manifest.runs[place];
             if (&read.name, read.repetition) != (&planned.name, planned.repetition)

@@ -2,7 +2,7 @@
 
 use super::error::ResultsError;
 use super::files::write_json;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::folder::Folder;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -47,7 +47,7 @@ impl RunFolder {
     }
 
     /// Writes the row into the folder and gives it its complete name: from then on the run is done.
-    pub(super) fn complete(&self, results: &Folder, row: &Row) -> Result<(), ResultsError> {
+    pub(super) fn complete(&self, results: &Folder, row: &RunRow) -> Result<(), ResultsError> {
         write_json(&self.folder, ROW, row)?;
         let name = self.name.to_str().and_then(|name| name.strip_prefix(PART)).unwrap_or_default();
         results.rename(&self.name, name).map_err(|cause| {
@@ -111,7 +111,7 @@ pub(super) fn folder_name(index: usize, name: &str, digits: usize) -> String {
 ///
 /// # Errors
 /// A row cannot be read, or is not valid.
-pub(crate) fn row(run: &Folder) -> Result<Option<Row>, ResultsError> {
+pub(crate) fn row(run: &Folder) -> Result<Option<RunRow>, ResultsError> {
     let failed = |cause| ResultsError::file("read row", &run.path().join(ROW), cause);
     match run.read(ROW) {
         Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|cause| failed(cause.into())),

@@ -1,7 +1,7 @@
 //! Results directories: names, resuming, and who may reach them.
 
 use super::*;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::sandbox::Privilege;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -16,8 +16,8 @@ fn environment() -> Environment {
     Environment::read(Privilege::Root)
 }
 
-fn row_named(name: &str) -> Row {
-    Row { name: name.into(), ..Row::default() }
+fn row_named(name: &str) -> RunRow {
+    RunRow { name: name.into(), ..RunRow::default() }
 }
 
 fn run(results: &mut Results, index: usize, name: &str) {

@@ -7,7 +7,7 @@ use super::files::{write_json, write_run};
 use super::manifest::Manifest;
 use super::run_folder::{RunFolder, folder_name, is_incomplete};
 use crate::experiment::Outcome;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::folder::{self, Folder};
 use fullpipe_model::scenario::Scenario;
 use std::fs::File;
@@ -60,7 +60,7 @@ impl Results {
         path: &Path,
         environment: &Environment,
         manifest: &Manifest,
-    ) -> Result<(Results, Vec<Option<Row>>), ResultsError> {
+    ) -> Result<(Results, Vec<Option<RunRow>>), ResultsError> {
         let folder = open_or_make(path)?;
         if check_is_empty(&folder).is_ok() {
             let results = Results::create(path, environment, manifest)?;
@@ -118,7 +118,7 @@ impl Results {
         index: usize,
         files: &Path,
         stay: bool,
-        row: &Row,
+        row: &RunRow,
     ) -> Result<(), ResultsError> {
         let run = self.begin(index, &row.name)?;
         let taken = run.take_over(files, stay).and_then(|()| run.complete(&self.folder, row));
@@ -131,14 +131,14 @@ impl Results {
         run: &RunFolder,
         scenario: &Scenario,
         outcome: &Outcome,
-        row: &Row,
+        row: &RunRow,
     ) -> Result<(), ResultsError> {
         write_run(run.folder(), scenario, outcome)?;
         run.complete(&self.folder, row)
     }
 
     /// Adds the next row, in the scenarios' order, to `rows.jsonl`.
-    pub(crate) fn append(&mut self, row: &Row) -> Result<(), ResultsError> {
+    pub(crate) fn append(&mut self, row: &RunRow) -> Result<(), ResultsError> {
         let failed =
             |cause| ResultsError::file("write row to", &self.folder.path().join(ROWS), cause);
         let mut line = serde_json::to_vec(row).map_err(|cause| failed(cause.into()))?;

@@ -3,11 +3,11 @@
 use super::{FailedRun, Shard, Sweep};
 use crate::results::Results;
 use crate::{Event, LabError};
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 
 /// The rows so far, and their destination.
 pub(super) struct Collector<'a> {
-    rows: Vec<Option<Row>>,
+    rows: Vec<Option<RunRow>>,
     /// Whose rows are wanted; `None`: all.
     shard: Option<Shard>,
     failures: Vec<FailedRun>,
@@ -45,7 +45,7 @@ impl<'a> Collector<'a> {
 
     /// Accepts the row of run `index`, whose files are in place, and reports every row that is now
     /// due.
-    pub(super) fn keep(&mut self, index: usize, row: Row) -> Result<(), LabError> {
+    pub(super) fn keep(&mut self, index: usize, row: RunRow) -> Result<(), LabError> {
         self.rows[index] = Some(row);
         (self.observer)(Event::Finished { index });
         while !self.lacks_next() {
@@ -68,11 +68,16 @@ impl<'a> Collector<'a> {
     ///
     /// # Errors
     /// `error` itself if it concerns more than this run.
-    pub(super) fn fail(&mut self, index: usize, row: Row, error: LabError) -> Result<(), LabError> {
+    pub(super) fn fail(
+        &mut self,
+        index: usize,
+        row: RunRow,
+        error: LabError,
+    ) -> Result<(), LabError> {
         if !error.is_of_one_run() {
             return Err(error);
         }
-        let row = Row { error: Some(error.cause()), ..row };
+        let row = RunRow { error: Some(error.cause()), ..row };
         self.failures.push(FailedRun { index, error });
         self.keep(index, row)
     }
@@ -80,7 +85,7 @@ impl<'a> Collector<'a> {
     /// The outcome of the runs. Rows after a missing one are kept, but not reported.
     pub(super) fn finish(mut self) -> Result<Sweep, LabError> {
         let behind = self.rows.split_off(self.next);
-        let rows: Vec<Row> = self.rows.into_iter().flatten().collect();
+        let rows: Vec<RunRow> = self.rows.into_iter().flatten().collect();
         for row in behind.iter().flatten() {
             if let Some(results) = &mut self.results {
                 results.append(row)?;
@@ -97,8 +102,8 @@ mod tests {
     use crate::experiment::ExperimentError;
     use proptest::prelude::*;
 
-    fn row(index: usize) -> Row {
-        Row { name: index.to_string(), ..Row::default() }
+    fn row(index: usize) -> RunRow {
+        RunRow { name: index.to_string(), ..RunRow::default() }
     }
 
     #[test]

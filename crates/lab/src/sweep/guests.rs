@@ -14,7 +14,7 @@ use crate::guest::job::Job;
 use crate::guest::machine::MachineError;
 use crate::guest::{self, Done, GuestError};
 use crate::{Event, LabError, Options, row};
-use fullpipe_flow::row::Clock;
+use fullpipe_flow::schema::Clock;
 use fullpipe_kernel::host;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_kernel::sched::{self, Placement};

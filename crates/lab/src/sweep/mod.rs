@@ -25,7 +25,7 @@ pub use shard::{Shard, ShardError};
 use crate::results::{Environment, Manifest, Planned, Results};
 use crate::{Engine, Event, LabError, Options, guest, row};
 use collector::Collector;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_model::scenario::Scenario;
 use here::Here;
@@ -43,8 +43,8 @@ pub struct Run {
 #[derive(Debug)]
 pub struct Sweep {
     /// A row for each run of the shard, in order; the row of a failed run says why
-    /// ([`Row::error`]).
-    pub rows: Vec<Row>,
+    /// ([`RunRow::error`]).
+    pub rows: Vec<RunRow>,
     /// The runs that failed, in order.
     pub failures: Vec<FailedRun>,
 }
@@ -180,7 +180,7 @@ fn open(
     keys: &Keys,
     environment: &Environment,
     options: &Options,
-) -> Result<(Option<Results>, Vec<Option<Row>>), LabError> {
+) -> Result<(Option<Results>, Vec<Option<RunRow>>), LabError> {
     let Some(folder) = options.out.as_deref() else { return Ok((None, Vec::new())) };
     let manifest = manifest(runs, options.shard, keys);
     if options.resume {

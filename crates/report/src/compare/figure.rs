@@ -1,6 +1,6 @@
 //! The figures of a row by which two results are compared.
 
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_model::units::{Bytes, Duration, ParseError, Rate};
 use serde::{Serialize, Serializer};
 
@@ -25,14 +25,14 @@ pub(super) enum FigureKind {
     Share,
 }
 
-/// A column of results that can be compared; its value is that of [`Row`]'s column of the same
+/// A column of results that can be compared; its value is that of [`RunRow`]'s column of the same
 /// name.
 #[derive(Debug)]
 pub struct Figure {
     name: &'static str,
     kind: FigureKind,
     worse: Worse,
-    of: fn(&Row) -> Option<f64>,
+    of: fn(&RunRow) -> Option<f64>,
 }
 
 macro_rules! figures {
@@ -119,7 +119,7 @@ impl Figure {
         self.worse
     }
 
-    pub(super) fn of(&self, row: &Row) -> Option<f64> {
+    pub(super) fn of(&self, row: &RunRow) -> Option<f64> {
         (self.of)(row)
     }
 
@@ -201,12 +201,12 @@ mod tests {
     #[test]
     fn each_figure_is_the_column_of_its_name() {
         // Give every figure of this row another number.
-        let mut document = serde_json::to_value(Row::default()).unwrap();
+        let mut document = serde_json::to_value(RunRow::default()).unwrap();
         for (number, figure) in FIGURES.iter().enumerate() {
             assert!(document.get(figure.name).is_some(), "{} is no column", figure.name);
             document[figure.name] = (number as u64 + 1).into();
         }
-        let row: Row = serde_json::from_value(document).unwrap();
+        let row: RunRow = serde_json::from_value(document).unwrap();
         for (number, figure) in FIGURES.iter().enumerate() {
             assert_eq!(figure.of(&row), Some(number as f64 + 1.0), "{}", figure.name);
             assert_eq!(Figure::named(figure.name), Some(figure));

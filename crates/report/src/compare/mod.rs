@@ -18,7 +18,7 @@ pub use noise::Noise;
 pub use read::{RowsError, rows};
 pub use table::Extent;
 
-use fullpipe_flow::row::{Clock, Row};
+use fullpipe_flow::schema::{Clock, RunRow};
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ impl Change {
 }
 
 /// Names of rows without a successful run, in order.
-fn failed(rows: &[Row]) -> Vec<String> {
+fn failed(rows: &[RunRow]) -> Vec<String> {
     let is_done = |name: &str| rows.iter().any(|row| row.name == name && !row.is_failed());
     let mut names: Vec<String> = Vec::new();
     for row in rows.iter().filter(|row| row.is_failed() && !is_done(&row.name)) {
@@ -145,9 +145,9 @@ fn failed(rows: &[Row]) -> Vec<String> {
 }
 
 /// The successful rows of each name, in the order of first appearance.
-fn by_name(rows: &[Row]) -> (Vec<&str>, BTreeMap<&str, Vec<&Row>>) {
+fn by_name(rows: &[RunRow]) -> (Vec<&str>, BTreeMap<&str, Vec<&RunRow>>) {
     let mut order = Vec::new();
-    let mut groups: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Vec<&RunRow>> = BTreeMap::new();
     for row in rows.iter().filter(|row| !row.is_failed()) {
         let group = groups.entry(&row.name).or_default();
         if group.is_empty() {
@@ -164,7 +164,7 @@ pub struct ComparedRows<'a> {
     /// Where its rows are from, for people.
     pub source: &'a str,
     /// Its rows.
-    pub rows: &'a [Row],
+    pub rows: &'a [RunRow],
 }
 
 impl Comparison {
@@ -175,13 +175,15 @@ impl Comparison {
         let both: Vec<&str> =
             order_a.iter().copied().filter(|name| in_b.contains_key(name)).collect();
         let (failed_a, failed_b) = (failed(a), failed(b));
-        let lacking =
-            |order: &[&str], other: &BTreeMap<&str, Vec<&Row>>, failed: &[String]| -> Vec<String> {
-                let is_lacking = |name: &str| {
-                    !other.contains_key(name) && !failed.iter().any(|failed| failed == name)
-                };
-                order.iter().filter(|name| is_lacking(name)).map(ToString::to_string).collect()
+        let lacking = |order: &[&str],
+                       other: &BTreeMap<&str, Vec<&RunRow>>,
+                       failed: &[String]|
+         -> Vec<String> {
+            let is_lacking = |name: &str| {
+                !other.contains_key(name) && !failed.iter().any(|failed| failed == name)
             };
+            order.iter().filter(|name| is_lacking(name)).map(ToString::to_string).collect()
+        };
         let mut changes: Vec<Change> =
             both.iter().flat_map(|&name| changes(name, &in_a[name], &in_b[name])).collect();
         // A stable sort: equal ones keep the order of rows and figures.
@@ -236,8 +238,8 @@ impl Comparison {
 }
 
 impl Side {
-    fn new(source: &str, rows: &[Row]) -> Side {
-        let all = |column: fn(&Row) -> String| {
+    fn new(source: &str, rows: &[RunRow]) -> Side {
+        let all = |column: fn(&RunRow) -> String| {
             let mut values: Vec<String> = rows.iter().map(column).collect();
             values.sort();
             values.dedup();
@@ -253,7 +255,7 @@ impl Side {
 }
 
 /// Every figure of a row that differs.
-fn changes(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Change> {
+fn changes(name: &str, a: &[&RunRow], b: &[&RunRow]) -> Vec<Change> {
     let exact = a.iter().chain(b).all(|row| row.engine == Clock::Virtual);
     // A share of one limit and a share of another cannot be compared; the change of limit is
     // reported instead.
@@ -265,7 +267,7 @@ fn changes(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Change> {
             return None;
         }
         let values =
-            |rows: &[&Row]| rows.iter().filter_map(|row| figure.of(row)).collect::<Vec<f64>>();
+            |rows: &[&RunRow]| rows.iter().filter_map(|row| figure.of(row)).collect::<Vec<f64>>();
         let (in_a, in_b) = (values(a), values(b));
         if in_a == in_b || in_a.is_empty() || in_b.is_empty() {
             return None;
@@ -277,8 +279,8 @@ fn changes(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Change> {
 }
 
 /// Every figure that no repetition on one side has.
-fn missing(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Missing> {
-    let has = |figure: &Figure, rows: &[&Row]| rows.iter().any(|row| figure.of(row).is_some());
+fn missing(name: &str, a: &[&RunRow], b: &[&RunRow]) -> Vec<Missing> {
+    let has = |figure: &Figure, rows: &[&RunRow]| rows.iter().any(|row| figure.of(row).is_some());
     let one_sided = |figure: &'static Figure| {
         let only_in = match (has(figure, a), has(figure, b)) {
             (true, false) => "a",
@@ -291,8 +293,8 @@ fn missing(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Missing> {
 }
 
 /// The limit of most repetitions on each side, if they differ.
-fn limit_change(name: &str, a: &[&Row], b: &[&Row]) -> Option<LimitChange> {
-    let most = |rows: &[&Row]| {
+fn limit_change(name: &str, a: &[&RunRow], b: &[&RunRow]) -> Option<LimitChange> {
+    let most = |rows: &[&RunRow]| {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for row in rows {
             *counts.entry(row.limited_by.to_string()).or_default() += 1;

@@ -1,7 +1,7 @@
 //! Parses rows from a file's bytes: one JSON object on each line, or `{"rows": [..]}`, or a list,
 //! or one row.
 
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use serde_json::{Deserializer, Value};
 
 /// Why bytes are not rows.
@@ -24,7 +24,7 @@ const ERROR: &str = "error";
 ///
 /// # Errors
 /// They are not JSON, have no rows, or are other JSON.
-pub fn rows(bytes: &[u8]) -> Result<Vec<Row>, RowsError> {
+pub fn rows(bytes: &[u8]) -> Result<Vec<RunRow>, RowsError> {
     let mut rows = Vec::new();
     for (number, document) in Deserializer::from_slice(bytes).into_iter::<Value>().enumerate() {
         let document = document.map_err(|error| RowsError(format!("no JSON: {error}")))?;
@@ -40,14 +40,14 @@ pub fn rows(bytes: &[u8]) -> Result<Vec<Row>, RowsError> {
     if rows.is_empty() { Err(RowsError("there is no row in it".into())) } else { Ok(rows) }
 }
 
-fn add_all(values: Vec<Value>, rows: &mut Vec<Row>) -> Result<(), RowsError> {
+fn add_all(values: Vec<Value>, rows: &mut Vec<RunRow>) -> Result<(), RowsError> {
     for (number, value) in values.into_iter().enumerate() {
         rows.push(row(value, number)?);
     }
     Ok(())
 }
 
-fn row(value: Value, number: usize) -> Result<Row, RowsError> {
+fn row(value: Value, number: usize) -> Result<RunRow, RowsError> {
     let number = number + 1;
     // A row may lack columns, so that older results can be read; but not everything is a row.
     let is_failed = value.get(ERROR).is_some_and(Value::is_string);
@@ -63,15 +63,20 @@ fn row(value: Value, number: usize) -> Result<Row, RowsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_flow::row::Clock;
+    use fullpipe_flow::schema::Clock;
     use proptest::prelude::*;
 
-    fn row_named(name: &str) -> Row {
-        Row { name: name.into(), engine: Clock::Real, limit_share: 1.0 / 3.0, ..Row::default() }
+    fn row_named(name: &str) -> RunRow {
+        RunRow {
+            name: name.into(),
+            engine: Clock::Real,
+            limit_share: 1.0 / 3.0,
+            ..RunRow::default()
+        }
     }
 
-    fn failed_row(name: &str) -> Row {
-        Row { name: name.into(), error: Some("no room".into()), ..Row::default() }
+    fn failed_row(name: &str) -> RunRow {
+        RunRow { name: name.into(), error: Some("no room".into()), ..RunRow::default() }
     }
 
     #[test]

@@ -6,19 +6,19 @@ use proptest::prelude::*;
 
 const ALL: Extent = Extent { top: usize::MAX, noise: true, lateness: true };
 
-fn row(name: &str, engine: Clock, goodput: u64) -> Row {
+fn row(name: &str, engine: Clock, goodput: u64) -> RunRow {
     let goodput = fullpipe_model::units::Rate::from_bits_per_sec(goodput);
-    Row {
+    RunRow {
         name: name.into(),
         repetition: 1,
         engine,
         kernel: "6.12".into(),
         goodput,
-        ..Row::default()
+        ..RunRow::default()
     }
 }
 
-fn compare(a: &[Row], b: &[Row], bounds: &[&str]) -> Comparison {
+fn compare(a: &[RunRow], b: &[RunRow], bounds: &[&str]) -> Comparison {
     let bounds: Vec<Bound> = bounds.iter().map(|bound| bound.parse().unwrap()).collect();
     Comparison::new(
         ComparedRows { source: "a", rows: a },
@@ -52,7 +52,7 @@ fn rows_belong_together_by_name_whatever_their_order() {
 
 #[test]
 fn a_failed_run_is_no_figure_of_zero_and_passes_no_bound() {
-    let failed = |name: &str| Row { error: Some("no room".into()), ..row(name, Clock::Real, 0) };
+    let failed = |name: &str| RunRow { error: Some("no room".into()), ..row(name, Clock::Real, 0) };
     let a = [
         row("x", Clock::Real, 100),
         row("y", Clock::Real, 100),
@@ -102,8 +102,8 @@ fn the_largest_change_comes_first() {
 #[test]
 fn goodput_comes_first_and_the_emulators_lateness_only_when_asked() {
     let late = |micros| fullpipe_model::units::Duration::from_micros(micros);
-    let a = Row { retransmission: 1, link_late_p99: late(10), ..row("x", Clock::Virtual, 100) };
-    let b = Row { retransmission: 9, link_late_p99: late(90), ..row("x", Clock::Virtual, 99) };
+    let a = RunRow { retransmission: 1, link_late_p99: late(10), ..row("x", Clock::Virtual, 100) };
+    let b = RunRow { retransmission: 9, link_late_p99: late(90), ..row("x", Clock::Virtual, 99) };
     let found = compare(&[a], &[b], &[]);
     let names: Vec<&str> = found.changes.iter().map(|change| change.figure.short()).collect();
     assert_eq!(names, ["goodput", "retransmission", "link_late_p99"]);
@@ -115,7 +115,7 @@ fn goodput_comes_first_and_the_emulators_lateness_only_when_asked() {
 #[test]
 fn shares_of_different_limits_are_not_compared() {
     let held =
-        |limited_by, limit_share| Row { limited_by, limit_share, ..row("x", Clock::Virtual, 1) };
+        |limited_by, limit_share| RunRow { limited_by, limit_share, ..row("x", Clock::Virtual, 1) };
     let another = compare(&[held(Limit::SendBuffer, 0.9)], &[held(Limit::Link, 0.5)], &[]);
     assert!(another.changes.is_empty() && another.limits.len() == 1);
     let same = compare(&[held(Limit::Link, 0.9)], &[held(Limit::Link, 0.5)], &[]);
@@ -141,7 +141,7 @@ fn in_real_time_repetitions_decide() {
 
 #[test]
 fn another_limit_is_told() {
-    let held = |limited_by: Limit| Row { limited_by, ..row("x", Clock::Virtual, 1) };
+    let held = |limited_by: Limit| RunRow { limited_by, ..row("x", Clock::Virtual, 1) };
     let found =
         compare(&[held(Limit::SendBuffer)], &[held(Limit::CongestionWindow(Cause::Loss))], &[]);
     let text = found.render(ALL, Layout::default());
@@ -153,7 +153,7 @@ fn another_limit_is_told() {
 
 #[test]
 fn a_figure_that_one_side_lacks_is_told() {
-    let timed = Row {
+    let timed = RunRow {
         total: Some(fullpipe_model::units::Duration::from_secs(1)),
         ..row("x", Clock::Virtual, 1)
     };
@@ -165,11 +165,11 @@ fn a_figure_that_one_side_lacks_is_told() {
     assert!(!same.render(ALL, Layout::default()).contains("Not compared"));
 }
 
-fn some_rows() -> impl Strategy<Value = Vec<Row>> {
+fn some_rows() -> impl Strategy<Value = Vec<RunRow>> {
     let one =
         ("[a-e]", prop::sample::select(vec![Clock::Real, Clock::Virtual]), 0..1000u64, 0..5u64);
     prop::collection::vec(one, 0..12).prop_map(|rows| {
-        let made = rows.into_iter().map(|(name, engine, goodput, retransmission)| Row {
+        let made = rows.into_iter().map(|(name, engine, goodput, retransmission)| RunRow {
             retransmission,
             ..row(&name, engine, goodput)
         });

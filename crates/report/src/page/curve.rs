@@ -1,6 +1,6 @@
 //! Goodput over what a sweep varied, beside the law.
 
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_model::law::mathis;
 use fullpipe_model::units::{Bytes, Duration, Probability, Rate};
 use serde::Serialize;
@@ -67,7 +67,7 @@ pub enum Unit {
 
 /// The curves of a sweep: one for each key that takes three values or more while the others stand
 /// still. What a row varies stands in its name: `b2/rtt=10ms/tcp_rmem=4096-131072-6291456`.
-pub fn curves(rows: &[Row]) -> Vec<Curve> {
+pub fn curves(rows: &[RunRow]) -> Vec<Curve> {
     let mut curves: Vec<Curve> = Vec::new();
     for (run, row) in rows.iter().enumerate().filter(|(_, row)| row.error.is_none()) {
         let parts: Vec<&str> = row.name.split('/').collect();
@@ -100,7 +100,7 @@ impl Curve {
         Curve { title, key: key.into(), unit, points, law, law_name }
     }
 
-    fn add(&mut self, run: usize, row: &Row, x: f64) {
+    fn add(&mut self, run: usize, row: &RunRow, x: f64) {
         let goodput = row.steady_goodput.unwrap_or(row.goodput);
         self.points.push(CurvePoint { x, goodput, run });
         let Some((rate, name)) = Curve::law(row) else { return };
@@ -113,7 +113,7 @@ impl Curve {
     }
 
     /// What the law allows: what the row says, and under random loss no more than Mathis.
-    fn law(row: &Row) -> Option<(Rate, String)> {
+    fn law(row: &RunRow) -> Option<(Rate, String)> {
         let of_row = row.law.zip(row.law_term).map(|(law, term)| (law, term.to_string()));
         let loss = row.name.split('/').find_map(|part| {
             let (percent, _) = number("loss", part.strip_prefix("loss=")?)?;
@@ -162,16 +162,16 @@ fn number(key: &str, value: &str) -> Option<(f64, Unit)> {
 mod tests {
     use super::*;
 
-    fn row(name: &str, goodput: &str) -> Row {
+    fn row(name: &str, goodput: &str) -> RunRow {
         let rate = goodput.parse().unwrap();
-        Row {
+        RunRow {
             name: name.into(),
             goodput: rate,
             rtt_nominal: "40ms".parse().unwrap(),
             rate_nominal: Some("1gbit".parse().unwrap()),
             law: Some(rate),
             law_term: Some(fullpipe_model::limit::Limit::Link),
-            ..Row::default()
+            ..RunRow::default()
         }
     }
 
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn loss_is_a_share_and_its_law_falls() {
-        let rows: Vec<Row> = ["0", "0.1", "1", "10"]
+        let rows: Vec<RunRow> = ["0", "0.1", "1", "10"]
             .iter()
             .map(|loss| row(&format!("s/loss={loss}"), "900mbit"))
             .collect();
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn two_values_and_failed_rows_are_no_curve() {
-        let failed = Row { error: Some("no".into()), ..row("s/rtt=3ms", "1mbit") };
+        let failed = RunRow { error: Some("no".into()), ..row("s/rtt=3ms", "1mbit") };
         let rows = [row("s/rtt=1ms", "1mbit"), row("s/rtt=2ms", "1mbit"), failed];
         assert_eq!(curves(&rows), []);
     }

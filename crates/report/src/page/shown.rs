@@ -6,7 +6,7 @@ use fullpipe_flow::Counts;
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection};
 use fullpipe_flow::limit::Interval;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_flow::schema::Version;
 use fullpipe_flow::trace::{SocketSeries, Trace};
 use fullpipe_model::change::Change;
@@ -158,7 +158,7 @@ fn met_together(a: u64, b: u64, width: u64) -> bool {
 #[derive(Debug, Serialize)]
 pub struct Lab {
     /// Their rows.
-    pub runs: Vec<Row>,
+    pub runs: Vec<RunRow>,
     /// Goodput over what was varied.
     pub curves: Vec<Curve>,
     /// What was set between the runs before and after, where that is known.

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, Subcommand};
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_lab::Engine;
 use fullpipe_model::units::Bytes;
 use fullpipe_report::{Column, Table, escape, figure};
@@ -71,7 +71,7 @@ struct ListedRun {
     key: String,
     used: String,
     bytes: u64,
-    row: Row,
+    row: RunRow,
 }
 
 impl List {

@@ -7,7 +7,7 @@ use super::run::{default_folder, run_all};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_lab::{Engine, FailedRun, Options, load_scenarios, plan};
 use fullpipe_model::scenario::{Override, Scenario};
 use fullpipe_report::compare::{Bound, ComparedRows, Comparison, Extent, rows};
@@ -191,7 +191,7 @@ impl Compare {
 }
 
 /// Reads the rows of a folder of results, of one run's folder, or of a file.
-fn read(path: &Path) -> Result<Vec<Row>, Failure> {
+fn read(path: &Path) -> Result<Vec<RunRow>, Failure> {
     let file = if path.is_dir() {
         let all = path.join("rows.jsonl");
         if all.exists() { all } else { path.join("row.json") }

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Kind};
 use crate::terminal::print;
 use fullpipe_columnar::{Layout, ParquetTable};
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_flow::schema::{RUNS, SCENARIOS};
 use fullpipe_kernel::folder::Pending;
 use fullpipe_lab::{Columns, Run, Shard, runs_of};
@@ -49,7 +49,7 @@ impl<'a> Output<'a> {
     }
 
     /// Takes the next row.
-    pub fn row(&mut self, row: &Row) -> Result<(), Failure> {
+    pub fn row(&mut self, row: &RunRow) -> Result<(), Failure> {
         let Some(run) = self.runs.next() else { return Ok(()) };
         let is_first = std::mem::take(&mut self.is_first);
         match self.lines {

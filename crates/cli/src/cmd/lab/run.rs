@@ -9,7 +9,7 @@ use crate::failure::{Failure, Kind, kind_of};
 use crate::progress::Progress;
 use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::clock;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_lab::{
@@ -118,7 +118,7 @@ pub struct Run {
 
 #[derive(Serialize)]
 struct Rows<'a> {
-    rows: &'a [Row],
+    rows: &'a [RunRow],
 }
 
 impl Run {
@@ -267,7 +267,7 @@ pub fn run_all(
 }
 
 /// Executes one run of `scenario` with a progress bar.
-pub fn run_one(inside: &Inside, scenario: &Scenario, options: &Options) -> Result<Row, Failure> {
+pub fn run_one(inside: &Inside, scenario: &Scenario, options: &Options) -> Result<RunRow, Failure> {
     let runs = plan(std::slice::from_ref(scenario), Some(1));
     let mut sweep = run_all(inside, &runs, options)?;
     match (sweep.failures.pop(), sweep.rows.pop()) {

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use fullpipe_analyze::{Capture, Options};
 use fullpipe_flow::Config;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::RunRow;
 use fullpipe_flow::trace::{Owner, SocketSeries, TraceBounds};
 use fullpipe_link::LogFile;
 use fullpipe_model::link::log::Direction;
@@ -84,7 +84,7 @@ fn runs(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 /// Refuses a folder whose rows are damaged, and says where there are more of them than runs.
 fn check_rows(folder: &Path, runs: usize) -> Result<(), Failure> {
     let Some(path) = existing(folder.join(ROWS))? else { return Ok(()) };
-    let rows: Vec<Row> = read_lines(&path)?;
+    let rows: Vec<RunRow> = read_lines(&path)?;
     if rows.len() > runs {
         let (path, count) = (path.display(), rows.len());
         remark(&format!(
@@ -113,10 +113,10 @@ const ROW: &str = "row.json";
 const ROWS: &str = "rows.jsonl";
 
 /// Adds a run: its row, and its connection where its captures were kept.
-fn add(page: &mut Page, rows: &mut Vec<Row>, folder: &Path) -> Result<(), Failure> {
+fn add(page: &mut Page, rows: &mut Vec<RunRow>, folder: &Path) -> Result<(), Failure> {
     let Some(path) = existing(folder.join(ROW))? else { return Ok(()) };
     let bytes = std::fs::read(&path).map_err(|cause| unreadable(&path, cause))?;
-    let row: Row = serde_json::from_slice(&bytes).map_err(|cause| unreadable(&path, cause))?;
+    let row: RunRow = serde_json::from_slice(&bytes).map_err(|cause| unreadable(&path, cause))?;
     let number = rows.len();
     let source = page.sources.len();
     page.sources.push(Source { name: row.name.clone(), ..Source::default() });
@@ -208,7 +208,7 @@ fn read_lines<T: serde::de::DeserializeOwned>(file: &Path) -> Result<Vec<T>, Fai
 }
 
 /// Names the two runs of a demo, which are called before and after.
-fn mark_parts(page: &mut Page, rows: &[Row]) {
+fn mark_parts(page: &mut Page, rows: &[RunRow]) {
     for shown in &mut page.connections {
         shown.part = match shown.run.map(|run| rows[run].name.as_str()) {
             Some("before") => Some(ComparedPart::Before),
