@@ -2,7 +2,7 @@
 //! addresses are right, and is still the same SYN when it is read again.
 #![no_main]
 
-use fullpipe_kernel::connection_request::{ConnectionRequest, Refusal};
+use fullpipe_kernel::socket::connection_request::{ConnectionRequest, Refusal};
 use libfuzzer_sys::fuzz_target;
 
 const REFUSALS: [Refusal; 4] =

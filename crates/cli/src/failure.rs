@@ -1,6 +1,6 @@
 //! A failure as one line and an exit code.
 
-use fullpipe_kernel::sandbox::SandboxError;
+use fullpipe_kernel::run::sandbox::SandboxError;
 use fullpipe_lab::{ExperimentError, GuestError, HostsError, LabError, LoadError, ProgramError};
 use fullpipe_link::{
     CarrierError, CommandLinkError, EmulatorError, NetemLinkError, RunError, WordsError,

@@ -1,6 +1,6 @@
 //! Properties of the terminal. Reports take them as an argument.
 
-use fullpipe_kernel::wait::has_hung_up;
+use fullpipe_kernel::process::wait::has_hung_up;
 use fullpipe_report::{Charset, Layout, escape};
 use std::io::{IsTerminal, Write};
 

@@ -2,8 +2,8 @@
 //! verdict can tell what a look once a second cannot.
 
 use crate::watch::{SocketKey, Watch};
-use fullpipe_kernel::sandbox::Interrupt;
-use fullpipe_kernel::{Refused, clock};
+use fullpipe_kernel::run::sandbox::Interrupt;
+use fullpipe_kernel::{Refused, host::clock};
 use fullpipe_model::observe::Sample;
 use fullpipe_model::units::Duration;
 use std::collections::HashMap;

@@ -12,10 +12,10 @@
 use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::{Analyzer, Config};
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::packet_ring::{Hardware, PacketRing, RETIRE_AFTER, SeenPacket};
-use fullpipe_kernel::port::VNET_HDR_LEN;
-use fullpipe_kernel::{Refused, wait};
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::network::packet_ring::{Hardware, PacketRing, RETIRE_AFTER, SeenPacket};
+use fullpipe_kernel::network::port::VNET_HDR_LEN;
+use fullpipe_kernel::{Refused, process::wait};
 use fullpipe_model::observe::canonical;
 use fullpipe_model::units::{Bytes, Instant};
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@
 //! [`SocketSampler::stop`] takes a last sample and gives all. The thread asks `sock_diag` by
 //! address: no privilege is needed, and it belongs to the network namespace of the caller.
 
-use fullpipe_kernel::sock_diag::SockDiag;
-use fullpipe_kernel::{Refused, clock, wait};
+use fullpipe_kernel::socket::sock_diag::SockDiag;
+use fullpipe_kernel::{Refused, host::clock, process::wait};
 use fullpipe_model::observe::Sample;
 use fullpipe_model::units::Duration;
 use std::io::PipeWriter;

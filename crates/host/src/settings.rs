@@ -7,7 +7,7 @@
 
 use fullpipe_kernel::Refused;
 use fullpipe_kernel::host::Host;
-use fullpipe_kernel::sysctl::{self, Name};
+use fullpipe_kernel::host::sysctl::{self, Name};
 use fullpipe_model::change::Sysctl;
 use fullpipe_model::law::KernelVersion;
 use fullpipe_model::tune::HostSettings;

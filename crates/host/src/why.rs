@@ -12,8 +12,8 @@ use crate::machine::{
 use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::diagnosis::Explanation;
 use fullpipe_flow::live::{Answer, HostFacts, LiveConnection, Note, Observed, role};
-use fullpipe_kernel::sandbox::Interrupt;
-use fullpipe_kernel::{Refused, socket_options};
+use fullpipe_kernel::run::sandbox::Interrupt;
+use fullpipe_kernel::{Refused, socket::socket_options};
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::{Egress, Process, Sample, SocketOptions};
 use fullpipe_model::units::{Bytes, Duration};

@@ -10,13 +10,13 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 
-use fullpipe_kernel::netlink::{LinkChange, Netlink, Network, VethEnd};
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::port::{FRAME_MAX, Port, PortConfig, PortKind, PortPair};
-use fullpipe_kernel::sandbox::{self, Inside, Interrupt};
-use fullpipe_kernel::sock_diag::{Filter, SockDiag};
-use fullpipe_kernel::wait::{self, PollFd, PollFlags};
-use fullpipe_kernel::{clock, sched};
+use fullpipe_kernel::network::netlink::{LinkChange, Netlink, Network, VethEnd};
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::network::port::{FRAME_MAX, Port, PortConfig, PortKind, PortPair};
+use fullpipe_kernel::process::wait::{self, PollFd, PollFlags};
+use fullpipe_kernel::run::sandbox::{self, Inside, Interrupt};
+use fullpipe_kernel::socket::sock_diag::{Filter, SockDiag};
+use fullpipe_kernel::{host::clock, process::sched};
 use fullpipe_model::units::{Bytes, Duration};
 
 fn main() -> std::process::ExitCode {

@@ -1,5 +1,5 @@
 //! Small BPF programs, each tied to the descriptor that holds it: here those at a device's hooks;
-//! [`crate::constant_window`] has another use.
+//! [`crate::bpf::constant_window`] has another use.
 //!
 //! A program is attached by a *link* (`tcx`, Linux 6.6): the kernel detaches it when the last
 //! descriptor of the link is closed, so when its process ends, however it ends. Nothing is left
@@ -8,7 +8,10 @@
 //! Source: bpf(2), linux/bpf.h.
 
 mod assembler;
+mod btf;
 mod call;
+pub mod constant_window;
+pub(crate) mod packet_drops;
 
 pub use assembler::{Assembler, Label, Register, Size, Test};
 pub(crate) use call::{AttachPoint, Link, Map, Shape, load, load_types};
@@ -61,7 +64,7 @@ pub struct AttachedProgram {
 /// namespace. `subject` names both in messages.
 ///
 /// # Errors
-/// Before Linux 6.6 with errno `EINVAL`: use [`crate::filters`] then.
+/// Before Linux 6.6 with errno `EINVAL`: use [`crate::network::filters`] then.
 pub fn attach(
     program: &[u64],
     index: u32,

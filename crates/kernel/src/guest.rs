@@ -77,8 +77,8 @@ pub fn power_off() -> Result<Infallible, Refused> {
 /// Kills every process of the group that process `leader` started, including itself: a guest is
 /// many processes on its host. Does nothing if none is left.
 ///
-/// In a PID namespace of our own ([`crate::sandbox`]) only we start processes, so the number cannot
-/// belong to somebody else.
+/// In a PID namespace of our own ([`crate::run::sandbox`]) only we start processes, so the number
+/// cannot belong to somebody else.
 pub fn end_group(leader: u32) {
     if let Ok(leader) = i32::try_from(leader) {
         let _ = killpg(Pid::from_raw(leader), Signal::SIGKILL);

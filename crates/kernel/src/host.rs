@@ -1,4 +1,7 @@
-//! Properties of this machine, recorded beside each result.
+//! This machine: the properties that are recorded beside each result, its sysctls and its clock.
+
+pub mod clock;
+pub mod sysctl;
 
 use std::fs;
 
@@ -6,7 +9,7 @@ use fullpipe_model::law::KernelVersion;
 use fullpipe_model::units::Bytes;
 use serde::Serialize;
 
-use crate::sched;
+use crate::process::sched;
 
 /// The properties of the machine that results depend on.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -7,7 +7,7 @@
 //! the link carries [`SMALL_PACKET`] bytes each way.
 #![allow(clippy::print_stdout, reason = "a program for whoever develops")]
 
-use fullpipe_kernel::netns::NetNs;
+use fullpipe_kernel::network::netns::NetNs;
 use fullpipe_lab::{SERVER_ADDRESS, join_hosts};
 use fullpipe_link::{Emulator, Junction, LinkOptions};
 use fullpipe_model::law::Framing;

@@ -22,7 +22,7 @@ use crate::guest::{CacheError, Kernel};
 use crate::results;
 use crate::sweep::Key;
 use fullpipe_flow::schema::RunRow;
-use fullpipe_kernel::folder::{Folder, make_own};
+use fullpipe_kernel::file::folder::{Folder, make_own};
 use fullpipe_model::units::{Bytes, Duration};
 use std::fs;
 use std::io;

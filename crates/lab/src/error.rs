@@ -3,7 +3,7 @@
 use crate::experiment::ExperimentError;
 use crate::guest::GuestError;
 use crate::results::ResultsError;
-use fullpipe_kernel::journal::JournalError;
+use fullpipe_kernel::run::journal::JournalError;
 
 /// Why the lab stopped, or why one of its runs failed.
 #[derive(Debug, thiserror::Error)]

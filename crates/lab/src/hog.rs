@@ -2,7 +2,7 @@
 //! shares that CPU.
 
 use fullpipe_kernel::Refused;
-use fullpipe_kernel::sched::Placement;
+use fullpipe_kernel::process::sched::Placement;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

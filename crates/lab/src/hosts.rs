@@ -1,9 +1,9 @@
 //! The two hosts of an experiment: the ends of a link, with their own TCP settings.
 
 use fullpipe_kernel::Refused;
-use fullpipe_kernel::netlink::{Netlink, Network, Route, RouteMetrics};
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::sysctl::{self, NameError, SysctlError};
+use fullpipe_kernel::host::sysctl::{self, NameError, SysctlError};
+use fullpipe_kernel::network::netlink::{Netlink, Network, Route, RouteMetrics};
+use fullpipe_kernel::network::netns::NetNs;
 use fullpipe_link::{CarrierError, Junction, LinkEnd, LinkEnds};
 use fullpipe_model::change::{Scope, Sysctl};
 use fullpipe_model::scenario::{Host, Hosts, LinkEngine, Path};
@@ -125,7 +125,7 @@ pub(crate) fn without_machine(spec: &Hosts) -> Hosts {
 fn apply_settings(host: &'static str, ns: &NetNs, spec: &Host) -> Result<(), HostsError> {
     if let Some(cpu) = spec.cpu {
         // Checked here, where it can be reported, rather than in the threads that are pinned.
-        let usable = fullpipe_kernel::sched::cpus()?;
+        let usable = fullpipe_kernel::process::sched::cpus()?;
         if !usable.contains(&(cpu as usize)) {
             return Err(HostsError::Cpu { host, cpu, usable });
         }

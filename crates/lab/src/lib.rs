@@ -1,8 +1,8 @@
 //! A scenario becomes two hosts, a link between them, a transfer over it, captures, socket samples,
 //! and results. This is the only room that combines the shells.
 //!
-//! Order of calls: [`load_scenarios`], [`plan`], and [`run`] inside [`fullpipe_kernel::sandbox`],
-//! whose end removes everything that a run has made.
+//! Order of calls: [`load_scenarios`], [`plan`], and [`run`] inside
+//! [`fullpipe_kernel::run::sandbox`], whose end removes everything that a run has made.
 //!
 //! * [`list_presets`], [`load_scenarios`]: names and files become scenarios.
 //! * [`plan`], [`run`]: many runs, in guests several at once; [`Sweep`] has their rows. [`Cache`]

@@ -9,7 +9,7 @@ use fullpipe_analyze::Capture;
 use fullpipe_flow::capture::Packet;
 use fullpipe_flow::capture::write::{file_header, record_header};
 use fullpipe_flow::{Analysis, Analyzer};
-use fullpipe_kernel::folder::{Pending, readable};
+use fullpipe_kernel::file::folder::{Pending, readable};
 use fullpipe_model::units::Bytes;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};

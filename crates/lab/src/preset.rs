@@ -1,6 +1,6 @@
 //! The scenarios that come with the program, and how names and files become rows to run.
 
-use fullpipe_kernel::named_file::{self, DATA_MAX};
+use fullpipe_kernel::file::named_file::{self, DATA_MAX};
 use fullpipe_model::scenario::{File, Override, RUNS_MAX, Scenario, ScenarioError};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

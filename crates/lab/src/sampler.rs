@@ -4,9 +4,9 @@
 //! with eight, samples were more than a quarter of what a second at 100 Mbit/s costs.
 
 use crate::receive_queue::Held;
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::sock_diag::{Filter, SockDiag};
-use fullpipe_kernel::{Refused, clock, wait};
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::socket::sock_diag::{Filter, SockDiag};
+use fullpipe_kernel::{Refused, host::clock, process::wait};
 use fullpipe_model::observe::Sample;
 use fullpipe_model::units::{Duration, Instant};
 use std::io::PipeWriter;

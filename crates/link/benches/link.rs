@@ -11,11 +11,11 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
 use etherparse::{IpHeaders, IpNumber, Ipv4Extensions, Ipv4Header, PacketBuilder};
-use fullpipe_kernel::netlink::{LinkChange, Netlink, Network, VethEnd};
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::port::{PortPair, VNET_HDR_LEN};
-use fullpipe_kernel::wait::Waiter;
-use fullpipe_kernel::{clock, sandbox, sched};
+use fullpipe_kernel::network::netlink::{LinkChange, Netlink, Network, VethEnd};
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::network::port::{PortPair, VNET_HDR_LEN};
+use fullpipe_kernel::process::wait::Waiter;
+use fullpipe_kernel::{host::clock, process::sched, run::sandbox};
 use fullpipe_lab::{CLIENT_ADDRESS, SERVER_ADDRESS, join_hosts};
 use fullpipe_link::{Emulator, Junction, LinkEnds, LinkOptions, LinkReport};
 use fullpipe_model::scenario::{File, LinkEngine, Scenario};

@@ -118,9 +118,12 @@ mod tests {
             assert!(remote.send(Order::Statistics(answer.clone())));
         }
         let long = Some(Duration::from_secs(10));
-        assert!(fullpipe_kernel::wait::readable(mailbox.wake(), long).unwrap());
+        assert!(fullpipe_kernel::process::wait::readable(mailbox.wake(), long).unwrap());
         mailbox.woken();
-        assert!(!fullpipe_kernel::wait::readable(mailbox.wake(), Some(Duration::ZERO)).unwrap());
+        assert!(
+            !fullpipe_kernel::process::wait::readable(mailbox.wake(), Some(Duration::ZERO))
+                .unwrap()
+        );
         for packets in 0..3 {
             let Some(Order::Statistics(to)) = mailbox.next() else { panic!("an order is missing") };
             to.send(DirectionStatistics { inside_packets: packets, ..Default::default() }).unwrap();

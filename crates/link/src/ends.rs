@@ -6,10 +6,10 @@
 
 use crate::error::CarrierError;
 use crate::netem::{NetemLinkError, gso_max_segs, lacks};
-use fullpipe_kernel::netlink::Network;
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::port::{PortConfig, PortPair};
-use fullpipe_kernel::wire::Wire;
+use fullpipe_kernel::network::netlink::Network;
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::network::port::{PortConfig, PortPair};
+use fullpipe_kernel::network::wire::Wire;
 use fullpipe_model::scenario::{LinkEngine, Path};
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use super::netem::NetemLinkError;
 use super::tap::CaptureError;
-use fullpipe_kernel::port::PortError;
+use fullpipe_kernel::network::port::PortError;
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
 /// Why a link cannot run.

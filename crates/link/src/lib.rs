@@ -34,7 +34,7 @@
 //! * `command_link`: any command behind a link, with a gateway, a server or this machine at the
 //!   other end.
 //!
-//! [`Port`]: fullpipe_kernel::port::Port
+//! [`Port`]: fullpipe_kernel::network::port::Port
 #![forbid(unsafe_code)]
 
 mod carrier;

@@ -22,16 +22,16 @@
 //!   them.
 //!
 //! Captures are taken at both edges without a system call for each packet
-//! ([`fullpipe_kernel::packet_ring`]); drops are the disciplines' counters. There is no lateness,
-//! because no program of ours is in the path.
+//! ([`fullpipe_kernel::network::packet_ring`]); drops are the disciplines' counters. There is no
+//! lateness, because no program of ours is in the path.
 
 mod watch;
 
 use super::{CaptureOptions, DirectionReport, LinkReport};
 use fullpipe_kernel::Refused;
-use fullpipe_kernel::netem::{self, Netem, Shaping};
-use fullpipe_kernel::netlink::{QdiscCounters, QdiscPlace};
-use fullpipe_kernel::wire::{L2_LEN, Side, Wire};
+use fullpipe_kernel::network::netem::{self, Netem, Shaping};
+use fullpipe_kernel::network::netlink::{QdiscCounters, QdiscPlace};
+use fullpipe_kernel::network::wire::{L2_LEN, Side, Wire};
 use fullpipe_model::link::{
     Capacity, Config, Counters, Discipline, Distribution, Overhead, Slot, Spacing,
 };

@@ -15,7 +15,7 @@ use super::outgoing::Parts;
 use super::spares::Spares;
 use super::super_packet::HEADER_MAX;
 use fullpipe_flow::capture::write::{file_header, record_header};
-use fullpipe_kernel::folder::readable;
+use fullpipe_kernel::file::folder::readable;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::fs::File;
 use std::io::Write;

@@ -8,7 +8,7 @@
 use super::driven_direction::DrivenDirection;
 use super::error::EmulatorError;
 use super::report::DirectionReport;
-use fullpipe_kernel::{clock, sched};
+use fullpipe_kernel::{host::clock, process::sched};
 use fullpipe_model::units::{Duration, Instant};
 use std::io;
 

@@ -7,7 +7,7 @@
 //!
 //! Nothing is checked before [`Words::path`]: keys and values may be anything.
 
-use fullpipe_kernel::named_file;
+use fullpipe_kernel::file::named_file;
 use fullpipe_model::scenario::{File, Path, ScenarioError};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;

@@ -9,8 +9,8 @@
     reason = "skips and figures are told to whoever reads the test's output"
 )]
 
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::{clock, sandbox};
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::{host::clock, run::sandbox};
 use fullpipe_lab::{SERVER_ADDRESS, join_hosts};
 use fullpipe_link::{DirectionReport, Emulator, Junction, LinkOptions, LinkReport, Statistics};
 use fullpipe_model::link::Counters;

@@ -20,7 +20,7 @@ use crate::log_bound::LogBound;
 use crate::rendezvous::Rendezvous;
 use crate::timed::{Deadline, Timed};
 use crate::{AcceptError, Expected, PrivateKey, PublicKey, Ticket, Transport, tls};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_transfer::Stop;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};

@@ -2,7 +2,7 @@
 
 use crate::Ticket;
 use crate::ticket::Secret;
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::Duration;
 use std::collections::HashMap;
 use std::net::TcpStream;

@@ -1,6 +1,6 @@
 //! A stream whose reads and writes all end at one deadline, however slowly the peer sends.
 
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::{Duration, Instant};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

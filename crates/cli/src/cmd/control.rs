@@ -5,7 +5,7 @@
 //! connects and says nothing, or says it a byte at a time, keeps nobody else waiting.
 
 use crate::failure::{Failure, Kind};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

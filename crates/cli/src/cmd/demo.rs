@@ -8,7 +8,7 @@ use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::host::Host;
-use fullpipe_kernel::sandbox::Inside;
+use fullpipe_kernel::run::sandbox::Inside;
 use fullpipe_lab::{
     LabError, Options, apply_plan, check_results_folder, load_scenarios, plan_tuning,
 };

@@ -9,7 +9,7 @@ use crate::terminal::{print, print_json, remark};
 use clap::{Args, ValueEnum};
 use diagnose::Diagnosing;
 use fullpipe_flow::schema::Version;
-use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::units::{Duration, Rate};
 use fullpipe_report::convert::rate_or_curls;
 use fullpipe_transfer::{

@@ -17,7 +17,7 @@ use crate::terminal::print;
 use clap::{Args, Subcommand};
 use fullpipe_flow::Config;
 use fullpipe_flow::trace::TraceBounds;
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_link::{CaptureOptions, EDGES, LinkOptions, LogOptions, Words};
 use fullpipe_model::scenario::LinkEngine;
 use fullpipe_model::units::{Bytes, Duration};

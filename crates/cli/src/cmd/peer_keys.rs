@@ -4,7 +4,7 @@
 use crate::failure::{Failure, Kind};
 use fullpipe_host::SocketSampler;
 use fullpipe_host::settings::ThisHost;
-use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_peer::path_test::{Ends, HostFacts, Sampler, Sampling};
 use fullpipe_peer::{DEFAULT_PORT, PrivateKey, PublicKey};
 use fullpipe_transfer::Stop;

@@ -10,7 +10,7 @@ use fullpipe_flow::diagnosis::{DiagnosedConnection, worst_first};
 use fullpipe_flow::proof::Proof;
 use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::host::Host;
-use fullpipe_kernel::sandbox::Inside;
+use fullpipe_kernel::run::sandbox::Inside;
 use fullpipe_lab::{Engine, GuestLimits, Kernel, Options, choose_kernel, plan};
 use fullpipe_model::law::KernelVersion;
 use fullpipe_model::prove::{Experiment, Lab, hypotheses, refit};

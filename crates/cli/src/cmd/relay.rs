@@ -157,8 +157,11 @@ pub(super) fn sockets(
         Failure::new(Kind::Missing, why)
     })?;
     let named = congestion.clone().unwrap_or_default();
-    let sockets =
-        CarrierSockets { transport, congestion, set_up: Some(fullpipe_kernel::pacing::pace) };
+    let sockets = CarrierSockets {
+        transport,
+        congestion,
+        set_up: Some(fullpipe_kernel::socket::pacing::pace),
+    };
     sockets.check().map_err(|error| {
         let why = format!(
             "{command}: use congestion control '{}' on carriers: {error}; \

@@ -12,7 +12,7 @@ use fullpipe_analyze::Options;
 use fullpipe_flow::Config;
 use fullpipe_flow::schema::Version;
 use fullpipe_flow::trace::TraceBounds;
-use fullpipe_kernel::folder::write_into;
+use fullpipe_kernel::file::folder::write_into;
 use fullpipe_report::graph::Theme;
 use fullpipe_report::page::{self, InputKind as Content, Page, ShownConnection};
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 
 use crate::failure::{Failure, Kind};
 use fullpipe_flow::live::Note;
-use fullpipe_kernel::folder::Pending;
+use fullpipe_kernel::file::folder::Pending;
 use fullpipe_model::observe::Sample;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{OwnTerminal, remark};
 use admission::{Destinations, KeyFiles, Reload};
 use clap::Args;
-use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_peer::path_test::{Responder, ResponderLimits};
 use fullpipe_peer::relay::{FarEnd, FarEndOptions};

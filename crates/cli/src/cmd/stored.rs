@@ -4,7 +4,7 @@
 use crate::failure::{Failure, Kind};
 use fullpipe_columnar::{Layout, ParquetTable};
 use fullpipe_flow::schema::Cell;
-use fullpipe_kernel::folder::Pending;
+use fullpipe_kernel::file::folder::Pending;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::path_test::{Measured, Rfc6349};
 use fullpipe_flow::schema::Version;
-use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
 use fullpipe_peer::path_test::{Amount, PathMtu, Sampler, Spec, TestDirection, TestError, Tester};
 use fullpipe_peer::{Client, Keys, PeerError, PublicKey};

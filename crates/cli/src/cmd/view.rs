@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use clap::Args;
-use fullpipe_kernel::folder::write_into;
+use fullpipe_kernel::file::folder::write_into;
 use fullpipe_report::page;
 use std::path::PathBuf;
 

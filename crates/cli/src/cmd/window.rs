@@ -13,7 +13,7 @@ mod status;
 use crate::failure::{Failure, Kind};
 use clap::{Args, Subcommand};
 use fullpipe_agent::{AgentError, AgentOptions};
-use fullpipe_kernel::sysctl::{self, Name};
+use fullpipe_kernel::host::sysctl::{self, Name};
 use fullpipe_model::units::{Bytes, Duration, Window};
 use fullpipe_model::window_control::Settings;
 use std::ffi::OsString;

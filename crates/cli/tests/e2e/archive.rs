@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use fullpipe_flow::capture::write::{file_header, record_header};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::{Duration, Instant};
 use nix::sys::signal::Signal;
 use parquet::file::reader::{FileReader, SerializedFileReader};

@@ -5,9 +5,9 @@ use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 
-use fullpipe_kernel::clock;
-use fullpipe_kernel::netlink::{LinkChange, Netlink, Network, VethEnd};
-use fullpipe_kernel::netns::NetNs;
+use fullpipe_kernel::host::clock;
+use fullpipe_kernel::network::netlink::{LinkChange, Netlink, Network, VethEnd};
+use fullpipe_kernel::network::netns::NetNs;
 use fullpipe_model::units::Duration;
 
 use crate::Case;
@@ -328,7 +328,7 @@ fn nat() {
     let refused = world.run(&program, &words);
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.err.contains("net.ipv4.ip_forward"), "{refused:?}");
-    fullpipe_kernel::sysctl::write(&world.here, &forwards, "1").unwrap();
+    fullpipe_kernel::host::sysctl::write(&world.here, &forwards, "1").unwrap();
     let passes = |line: &str, here: IpAddr| {
         let done =
             world.run(&program, &["--nat", "-q", "--rtt", "120ms", "--", "python3", "-c", line]);
@@ -343,7 +343,7 @@ fn nat() {
     let no_way =
         world.run(&program, &["--nat", "-q", "--rtt", "120ms", "--", "python3", "-c", &line6]);
     assert!(no_way.code == Some(1) && no_way.err.contains("unreachable"), "{no_way:?}");
-    fullpipe_kernel::sysctl::write(
+    fullpipe_kernel::host::sysctl::write(
         &world.here,
         &"net.ipv6.conf.all.forwarding".parse().unwrap(),
         "1",

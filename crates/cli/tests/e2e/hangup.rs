@@ -9,7 +9,7 @@ use crate::program::{Program, Running, until};
 use crate::relay::far_end;
 use crate::remains::{Machine, PATIENCE, assert_nothing_left, namespaces, processes};
 use crate::window::cgroup_mounts;
-use fullpipe_kernel::netns::NetNs;
+use fullpipe_kernel::network::netns::NetNs;
 use fullpipe_model::units::Duration;
 use fullpipe_transfer::ServerOptions;
 use nix::sys::signal::{Signal, kill};

@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-use fullpipe_kernel::sched::{Placement, cpus};
+use fullpipe_kernel::process::sched::{Placement, cpus};
 use fullpipe_link::{Fates, LogFile};
 use fullpipe_model::link::log::{Direction, Fate, Record};
 

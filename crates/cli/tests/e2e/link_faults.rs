@@ -7,8 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use fullpipe_kernel::netlink::{LinkChange, Netlink};
-use fullpipe_kernel::sched::Placement;
+use fullpipe_kernel::network::netlink::{LinkChange, Netlink};
+use fullpipe_kernel::process::sched::Placement;
 use fullpipe_model::units::{Bytes, Duration};
 use nix::sys::signal::Signal;
 
@@ -158,19 +158,19 @@ fn packets_too_small_for_ipv6_pass() {
 /// `--nat` makes there.
 fn where_ipv6_is_off_it_is_left_out() {
     let (world, program, name) = (World::new(), Program::new(), name("no6"));
-    fullpipe_kernel::sysctl::write(
+    fullpipe_kernel::host::sysctl::write(
         &world.here,
         &"net.ipv6.conf.all.disable_ipv6".parse().unwrap(),
         "1",
     )
     .unwrap();
-    fullpipe_kernel::sysctl::write(
+    fullpipe_kernel::host::sysctl::write(
         &world.here,
         &"net.ipv6.conf.default.disable_ipv6".parse().unwrap(),
         "1",
     )
     .unwrap();
-    fullpipe_kernel::sysctl::write(&world.here, &"net.ipv4.ip_forward".parse().unwrap(), "1")
+    fullpipe_kernel::host::sysctl::write(&world.here, &"net.ipv4.ip_forward".parse().unwrap(), "1")
         .unwrap();
     // The next attachment is to a device too small for IPv6 besides.
     for mtu in [1500, 576] {
@@ -222,7 +222,7 @@ else:
 fn on_one_cpu_nobody_is_starved() {
     let program = Program::new();
     let flood = program.file("flood.py", FLOOD);
-    let cpu = fullpipe_kernel::sched::cpus_from_here().unwrap()[0];
+    let cpu = fullpipe_kernel::process::sched::cpus_from_here().unwrap()[0];
     let placement = Placement { cpus: vec![cpu], nice: None };
     let server = format!("exec python3 {flood} server");
     let words = [

@@ -63,7 +63,7 @@ mod window_figures;
 mod window_pin;
 mod window_record;
 
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::Duration;
 use libtest_mimic::{Arguments, Failed, Trial};
 use need::Need;

@@ -7,7 +7,7 @@
 //! in which more than [`AGAIN_MAX`] trials needed a second try.
 
 use crate::program::Row;
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::Instant;
 use std::cell::RefCell;
 use std::fs::read_to_string;

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_lab::SERVER_ADDRESS;
 use fullpipe_model::law::Framing;
 use fullpipe_model::units::{Duration, Rate};

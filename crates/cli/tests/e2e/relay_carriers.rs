@@ -7,7 +7,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::{Bytes, Duration};
 
 use crate::Case;

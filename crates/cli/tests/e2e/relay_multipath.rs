@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use fullpipe_kernel::netlink::{Netlink, VethEnd};
-use fullpipe_kernel::netns::NetNs;
+use fullpipe_kernel::network::netlink::{Netlink, VethEnd};
+use fullpipe_kernel::network::netns::NetNs;
 
 use crate::Case;
 use crate::need::Need;

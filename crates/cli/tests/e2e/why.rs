@@ -4,7 +4,7 @@
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use fullpipe_kernel::netns::NetNs;
+use fullpipe_kernel::network::netns::NetNs;
 use fullpipe_lab::{SERVER_ADDRESS, join_hosts};
 use fullpipe_link::{Emulator, Junction, LinkOptions};
 use fullpipe_model::scenario::{File, LinkEngine};
@@ -173,11 +173,13 @@ fn told_wrongly(program: &Program, planted: &Planted) -> Vec<String> {
 
 /// Waits until the connection is a second old.
 pub fn until_carried(world: &World, patience: Duration) {
-    let mut diag = fullpipe_kernel::sock_diag::SockDiag::open_in(&world.server).unwrap();
+    let mut diag = fullpipe_kernel::socket::sock_diag::SockDiag::open_in(&world.server).unwrap();
     until("the transfer is on its way", patience, || {
         let mut found = Vec::new();
-        let filter =
-            fullpipe_kernel::sock_diag::Filter { local_port: Some(5001), remote_port: None };
+        let filter = fullpipe_kernel::socket::sock_diag::Filter {
+            local_port: Some(5001),
+            remote_port: None,
+        };
         diag.dump(&filter, &mut found).unwrap();
         let busy = |one: &fullpipe_model::observe::Sample| one.info.as_ref()?.busy_time;
         found.iter().filter_map(busy).any(|time| time > Duration::from_millis(1000))

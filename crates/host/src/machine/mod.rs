@@ -14,7 +14,7 @@ mod memory;
 pub(crate) use memory::{Holder, group_is_short, memory_pressure};
 
 use fullpipe_flow::diagnosis::{CountedEvent, MachineCause};
-use fullpipe_kernel::ethtool::{Ethtool, Offload};
+use fullpipe_kernel::network::ethtool::{Ethtool, Offload};
 use std::collections::BTreeMap;
 use std::fs;
 

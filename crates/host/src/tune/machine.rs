@@ -6,11 +6,11 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use fullpipe_kernel::netlink::Netlink;
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::records::{self, Records};
-use fullpipe_kernel::sysctl::{self, Name, SysctlError};
-use fullpipe_kernel::{Refused, clock, folder};
+use fullpipe_kernel::file::records::{self, Records};
+use fullpipe_kernel::host::sysctl::{self, Name, SysctlError};
+use fullpipe_kernel::network::netlink::Netlink;
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::{Refused, file::folder, host::clock};
 use fullpipe_model::change::{Change, Knob, Value};
 use fullpipe_model::tune::Shown;
 use fullpipe_model::units::Duration;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fullpipe_kernel::host::memory_available;
-use fullpipe_kernel::sysctl;
+use fullpipe_kernel::host::sysctl;
 use fullpipe_model::change::{Knob, Sysctl};
 use fullpipe_model::tune::HostState;
 

@@ -6,7 +6,10 @@
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
 
-use fullpipe_kernel::{Refused, background, wait};
+use fullpipe_kernel::{
+    Refused,
+    process::{background, wait},
+};
 use fullpipe_model::units::Duration;
 
 use super::machine::{MachineError, ThisMachine};
@@ -62,12 +65,12 @@ impl Watcher {
 
 /// Waits until the deadline, and undoes record `number` if that is still to be done.
 fn watch(number: u32, told: &PipeReader, keep: Duration) -> Result<(), MachineError> {
-    let start = fullpipe_kernel::clock::now();
+    let start = fullpipe_kernel::host::clock::now();
     // The pipe ends with the apply; from then on there is nothing to wait for but the time.
     let begun = find(number)?;
     let _ = told;
     loop {
-        let left = keep.saturating_sub(fullpipe_kernel::clock::now().since(start));
+        let left = keep.saturating_sub(fullpipe_kernel::host::clock::now().since(start));
         if left == Duration::ZERO {
             break;
         }

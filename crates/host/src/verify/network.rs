@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use fullpipe_kernel::netlink::Netlink;
+use fullpipe_kernel::network::netlink::Netlink;
 use fullpipe_model::change::{Knob, RouteMetric, RouteName};
 
 use super::judge::{Check, Seen};

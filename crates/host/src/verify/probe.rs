@@ -3,8 +3,13 @@
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use fullpipe_kernel::sock_diag::SockDiag;
-use fullpipe_kernel::{Refused, clock, congestion, socket_buffers, wait};
+use fullpipe_kernel::socket::sock_diag::SockDiag;
+use fullpipe_kernel::{
+    Refused,
+    host::clock,
+    process::wait,
+    socket::{congestion, socket_buffers},
+};
 use fullpipe_model::observe::Sample;
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Bytes, Duration};

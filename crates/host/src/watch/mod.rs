@@ -20,11 +20,11 @@ pub use moment::{LimitTimes, Moment};
 pub use socket::{SocketKey, WatchedSocket};
 
 use crate::settings::ThisHost;
-use fullpipe_kernel::netlink::Netlink;
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::processes::{self, Descriptor, SocketOwners};
-use fullpipe_kernel::sock_diag::{HostSocket, SockDiag};
-use fullpipe_kernel::{Refused, clock};
+use fullpipe_kernel::network::netlink::Netlink;
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::process::processes::{self, Descriptor, SocketOwners};
+use fullpipe_kernel::socket::sock_diag::{HostSocket, SockDiag};
+use fullpipe_kernel::{Refused, host::clock};
 use fullpipe_model::observe::{Egress, Process};
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Duration, Instant};

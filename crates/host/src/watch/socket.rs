@@ -3,7 +3,7 @@
 use super::MOMENTS;
 use super::moment::{LimitTimes, Moment};
 use fullpipe_flow::limit::{Limit, PathHint, Verdict, from_receiver, from_samples};
-use fullpipe_kernel::sock_diag::HostSocket;
+use fullpipe_kernel::socket::sock_diag::HostSocket;
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::Process;
 use fullpipe_model::observe::{Sample, TcpInfo};

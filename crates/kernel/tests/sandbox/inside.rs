@@ -8,14 +8,16 @@ use std::panic::AssertUnwindSafe;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fullpipe_kernel::netlink::{LinkChange, Netlink, Network, Route, RouteMetrics, VethEnd};
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::port::{FRAME_MAX, Port, PortConfig, PortKind, PortPair};
-use fullpipe_kernel::sandbox::{self, Inside, Interrupt, Privilege, SandboxError};
-use fullpipe_kernel::sock_diag::{Filter, SockDiag};
-use fullpipe_kernel::sysctl::{self, SysctlError};
-use fullpipe_kernel::wait::{self, PollFd, PollFlags};
-use fullpipe_kernel::{clock, congestion};
+use fullpipe_kernel::host::sysctl::{self, SysctlError};
+use fullpipe_kernel::network::netlink::{
+    LinkChange, Netlink, Network, Route, RouteMetrics, VethEnd,
+};
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::network::port::{FRAME_MAX, Port, PortConfig, PortKind, PortPair};
+use fullpipe_kernel::process::wait::{self, PollFd, PollFlags};
+use fullpipe_kernel::run::sandbox::{self, Inside, Interrupt, Privilege, SandboxError};
+use fullpipe_kernel::socket::sock_diag::{Filter, SockDiag};
+use fullpipe_kernel::{host::clock, socket::congestion};
 use fullpipe_model::units::{Bytes, Duration};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -16,7 +16,7 @@ mod outside;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use fullpipe_kernel::{journal, sandbox};
+use fullpipe_kernel::run::{journal, sandbox};
 use libtest_mimic::{Arguments, Trial};
 
 /// Says loudly that a part cannot be tried here; with `FULLPIPE_NO_SKIP=1`, as in CI, fails

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use fullpipe_kernel::{clock, sandbox};
+use fullpipe_kernel::{host::clock, run::sandbox};
 use fullpipe_model::units::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

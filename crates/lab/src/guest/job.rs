@@ -6,7 +6,7 @@
 
 use crate::Event;
 use fullpipe_flow::schema::RunRow;
-use fullpipe_kernel::folder::write_whole;
+use fullpipe_kernel::file::folder::write_whole;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration};
 use serde::de::DeserializeOwned;

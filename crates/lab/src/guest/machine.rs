@@ -1,9 +1,9 @@
 //! A guest as a process of the host: started, watched, ended.
 
 use super::kernel::Kernel;
-use fullpipe_kernel::clock;
-use fullpipe_kernel::folder::inheritable;
-use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::file::folder::inheritable;
+use fullpipe_kernel::host::clock;
+use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration};
 use std::fs::{self, File};
 use std::io;

@@ -35,8 +35,8 @@ pub use kernel::{BuildError, BuildStep, CacheError, Kernel, KernelBuild, KernelS
 
 use crate::scratch::Scratch;
 use fullpipe_flow::schema::RunRow;
-use fullpipe_kernel::journal::JournalError;
-use fullpipe_kernel::sandbox::Inside;
+use fullpipe_kernel::run::journal::JournalError;
+use fullpipe_kernel::run::sandbox::Inside;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration};
 use job::{Answer, Job, JobError};

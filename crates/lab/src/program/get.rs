@@ -1,7 +1,7 @@
 //! `fullpipe get` as the client, without its process: the same library, on the calling thread.
 
 use super::{ProgramError, Received};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::Bytes;
 use fullpipe_transfer::{Diagnosis, GetError, GetEvent, GetOptions, GetRequest, Stop, Target, get};

@@ -1,7 +1,7 @@
 //! curl as the client, whose output pv passes on at a rate.
 
 use super::{ProgramError, Received, client_failed, place, run_connected, spawn};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::Bytes;
 use fullpipe_transfer::Stop;

@@ -5,9 +5,9 @@
 //! The server is at loopback behind it, and the client fetches from the near end at its own.
 
 use super::{ProgramError, Received, downloaded, listener};
-use fullpipe_kernel::clock;
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::pacing::pace;
+use fullpipe_kernel::host::clock;
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::socket::pacing::pace;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::Duration;
 use fullpipe_peer::relay::{

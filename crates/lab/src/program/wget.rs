@@ -1,7 +1,7 @@
 //! wget as the client.
 
 use super::{ProgramError, Received, client_failed, run_client};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_transfer::Stop;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! Choosing and making a results directory.
 
 use super::error::ResultsError;
-use fullpipe_kernel::folder::Folder;
+use fullpipe_kernel::file::folder::Folder;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

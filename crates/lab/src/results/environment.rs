@@ -1,7 +1,7 @@
 //! `environment.json`: where and by what the results were made.
 
 use fullpipe_kernel::host::Host;
-use fullpipe_kernel::sandbox::Privilege;
+use fullpipe_kernel::run::sandbox::Privilege;
 use serde::Serialize;
 
 /// The program, the machine and the privilege of all runs in a directory.

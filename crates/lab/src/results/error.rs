@@ -1,7 +1,7 @@
 //! Why results cannot be written or resumed.
 
 use crate::sweep::Shard;
-use fullpipe_kernel::folder::NotOurs;
+use fullpipe_kernel::file::folder::NotOurs;
 use std::path::{Path, PathBuf};
 
 /// Why results could not be written.

@@ -4,7 +4,7 @@ use super::error::ResultsError;
 use crate::experiment::Outcome;
 use fullpipe_flow::limit::Verdict;
 use fullpipe_flow::schema::Versioned;
-use fullpipe_kernel::folder::Folder;
+use fullpipe_kernel::file::folder::Folder;
 use fullpipe_link::{DirectionReport, DriverCounters, LinkReport};
 use fullpipe_model::link::Counters;
 use fullpipe_model::scenario::Scenario;

@@ -10,7 +10,7 @@ use super::files::write_json;
 use super::run_folder::{folder_name, row};
 use crate::sweep::Shard;
 use fullpipe_flow::schema::RunRow;
-use fullpipe_kernel::folder::Folder;
+use fullpipe_kernel::file::folder::Folder;
 use serde::{Deserialize, Serialize};
 use std::io;
 

@@ -12,7 +12,7 @@ use super::run_folder::{MODE, folder_name, row};
 use super::writer::{ENVIRONMENT, ROWS};
 use crate::sweep::Shard;
 use fullpipe_flow::schema::RunRow;
-use fullpipe_kernel::folder::Folder;
+use fullpipe_kernel::file::folder::Folder;
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -15,7 +15,7 @@
 //!     server.samples.jsonl, client.samples.jsonl
 //!     truth.jsonl       what limited it as its kernel knew it, with --truth
 //!     server.pcap, client.pcap      with --keep-captures
-//!     link.log                      likewise: each packet and its fate, see `fullpipe_model::link::log`
+//!     link.log likewise: each packet and its fate, see `fullpipe_model::link::log`
 //! ```
 //!
 //! Nothing in it is ever incomplete: a run's folder is called `part-001-NAME` until all of its
@@ -27,9 +27,9 @@
 //! # A boundary
 //! Root runs experiments, and another user may be able to reach the directory. A user who could
 //! replace a file in it by a symbolic link would make root write to the link's target. So:
-//! * The directory is opened once ([`Folder`](fullpipe_kernel::folder::Folder)). Its last name must
-//!   not be a link, and it must belong to this user. Everything in it is found, made and renamed
-//!   relative to that descriptor.
+//! * The directory is opened once ([`Folder`](fullpipe_kernel::file::folder::Folder)). Its last
+//!   name must not be a link, and it must belong to this user. Everything in it is found, made and
+//!   renamed relative to that descriptor.
 //! * A run's folder is made by us, and only we may write to it; its descriptor is checked to be
 //!   that of our folder. What writes into it by a path (captures, logs) gets a path through the
 //!   descriptor, so no name above it matters.

@@ -3,7 +3,7 @@
 use super::error::ResultsError;
 use super::files::write_json;
 use fullpipe_flow::schema::RunRow;
-use fullpipe_kernel::folder::Folder;
+use fullpipe_kernel::file::folder::Folder;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

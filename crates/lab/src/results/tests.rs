@@ -2,7 +2,7 @@
 
 use super::*;
 use fullpipe_flow::schema::RunRow;
-use fullpipe_kernel::sandbox::Privilege;
+use fullpipe_kernel::run::sandbox::Privilege;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;

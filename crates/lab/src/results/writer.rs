@@ -8,7 +8,7 @@ use super::manifest::Manifest;
 use super::run_folder::{RunFolder, folder_name, is_incomplete};
 use crate::experiment::Outcome;
 use fullpipe_flow::schema::RunRow;
-use fullpipe_kernel::folder::{self, Folder};
+use fullpipe_kernel::file::folder::{self, Folder};
 use fullpipe_model::scenario::Scenario;
 use std::fs::File;
 use std::io::Write;

@@ -8,7 +8,7 @@ use crate::results::{Environment, RunFolder};
 use crate::scratch::Scratch;
 use crate::{Engine, Event, LabError, row};
 use fullpipe_flow::schema::Clock;
-use fullpipe_kernel::sandbox::Inside;
+use fullpipe_kernel::run::sandbox::Inside;
 use fullpipe_model::scenario::Scenario;
 use std::path::Path;
 

@@ -26,7 +26,7 @@ use crate::results::{Environment, Manifest, Planned, Results};
 use crate::{Engine, Event, LabError, Options, guest, row};
 use collector::Collector;
 use fullpipe_flow::schema::RunRow;
-use fullpipe_kernel::sandbox::Inside;
+use fullpipe_kernel::run::sandbox::Inside;
 use fullpipe_model::scenario::Scenario;
 use here::Here;
 

@@ -6,7 +6,7 @@
 //! few private networks that does not overlap with any of them; the lab's 10.77.0.0/24 nearly
 //! always works.
 
-use fullpipe_kernel::netlink::Network;
+use fullpipe_kernel::network::netlink::Network;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The addresses of the two ends.

@@ -7,8 +7,8 @@
 
 use super::connections::CarriedConnection;
 use super::destinations::{PAUSE, THREAD_STACK};
-use fullpipe_kernel::wait::{self, PollFd, PollFlags};
-use fullpipe_kernel::{clock, transparent};
+use fullpipe_kernel::process::wait::{self, PollFd, PollFlags};
+use fullpipe_kernel::{host::clock, socket::transparent};
 use fullpipe_model::units::Duration;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};

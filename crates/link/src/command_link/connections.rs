@@ -1,7 +1,7 @@
 //! The table of the gateway's connections, for the code that does not carry their bytes.
 
 use super::bounds::GatewayCounters;
-use fullpipe_kernel::transparent;
+use fullpipe_kernel::socket::transparent;
 use fullpipe_model::units::Bytes;
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpStream};

@@ -10,9 +10,9 @@
 use super::bounds::GatewayCounters;
 use super::destinations::{Destinations, PAUSE, spawn};
 use super::unreachable::{Reporter, Unreachable};
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::outside::{self, Outside};
-use fullpipe_kernel::{Refused, clock, transparent};
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::run::outside::{self, Outside};
+use fullpipe_kernel::{Refused, host::clock, socket::transparent};
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::HashMap;
 use std::io;

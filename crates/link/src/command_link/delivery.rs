@@ -5,10 +5,10 @@
 //! and until a server that was started with the link has read everything.
 
 use super::connections::ConnectionTable;
-use fullpipe_kernel::sandbox::Inside;
-use fullpipe_kernel::sock_diag::{OpenSocket, SockDiag};
-use fullpipe_kernel::wait::{self, PollFd, PollFlags};
-use fullpipe_kernel::{Refused, clock};
+use fullpipe_kernel::process::wait::{self, PollFd, PollFlags};
+use fullpipe_kernel::run::sandbox::Inside;
+use fullpipe_kernel::socket::sock_diag::{OpenSocket, SockDiag};
+use fullpipe_kernel::{Refused, host::clock};
 use fullpipe_model::observe::TcpState;
 use fullpipe_model::units::{Bytes, Duration};
 use std::collections::HashMap;

@@ -2,11 +2,11 @@
 //! world.
 //!
 //! The far end of the link is a network namespace in which every address is local
-//! ([`fullpipe_kernel::transparent`]). When the command requests a TCP connection over the link,
-//! the gateway first connects onwards from the machine's own network
-//! ([`fullpipe_kernel::outside::Outside`]), then accepts the request and copies bytes between the
-//! two. Datagrams work likewise, with a socket for each pair of addresses. Nothing on the machine
-//! is changed (no forwarding, rule or route), and no privilege is needed.
+//! ([`fullpipe_kernel::socket::transparent`]). When the command requests a TCP connection over the
+//! link, the gateway first connects onwards from the machine's own network
+//! ([`fullpipe_kernel::run::outside::Outside`]), then accepts the request and copies bytes between
+//! the two. Datagrams work likewise, with a socket for each pair of addresses. Nothing on the
+//! machine is changed (no forwarding, rule or route), and no privilege is needed.
 //!
 //! How to think about it: the link carries a TCP connection of its own between two stacks of this
 //! kernel. Its round-trip time, rate and losses are the link's alone. What lies between the gateway
@@ -25,12 +25,12 @@ use super::destinations::{Destinations, spawn};
 use super::requests::{Gateway, accept, take};
 use super::unreachable::Reporter;
 use crate::ends::{LinkEnd, LinkEnds};
-use fullpipe_kernel::connection_request::ConnectionRequests;
-use fullpipe_kernel::descriptors::DescriptorLimit;
-use fullpipe_kernel::netlink::Netlink;
-use fullpipe_kernel::outside::Outside;
-use fullpipe_kernel::sock_diag::SockDiag;
-use fullpipe_kernel::{Refused, transparent};
+use fullpipe_kernel::network::netlink::Netlink;
+use fullpipe_kernel::process::descriptors::DescriptorLimit;
+use fullpipe_kernel::run::outside::Outside;
+use fullpipe_kernel::socket::connection_request::ConnectionRequests;
+use fullpipe_kernel::socket::sock_diag::SockDiag;
+use fullpipe_kernel::{Refused, socket::transparent};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 

@@ -8,10 +8,10 @@
 //! * the **machine** itself, as a router ([`nat`]).
 //!
 //! Order of calls: [`MachineNetwork::inspect`] outside, before anything is forked (it also leaves a
-//! process there); then, inside [`fullpipe_kernel::sandbox`], [`CommandLink::make`], a link between
-//! its [`ends`](CommandLink::ends), [`CommandLink::set_routes`], [`CommandLink::start_server`],
-//! [`CommandLink::start`], and [`Program::wait`] until it ends. The end of the sandbox ends the
-//! rest.
+//! process there); then, inside [`fullpipe_kernel::run::sandbox`], [`CommandLink::make`], a link
+//! between its [`ends`](CommandLink::ends), [`CommandLink::set_routes`],
+//! [`CommandLink::start_server`], [`CommandLink::start`], and [`Program::wait`] until it ends. The
+//! end of the sandbox ends the rest.
 
 mod addresses;
 mod bounds;
@@ -35,16 +35,16 @@ pub use run::{Program, ProgramEvent, RunError};
 
 use crate::ends::{DEVICE, LinkEnd, LinkEnds};
 use delivery::FarReceiver;
-use fullpipe_kernel::congestion;
-use fullpipe_kernel::descriptors::DescriptorLimit;
-use fullpipe_kernel::journal::JournalError;
-use fullpipe_kernel::netlink::{Netlink, Network, Route, RouteMetrics};
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::outside::Outside;
-use fullpipe_kernel::program::{Identity, Surroundings};
-use fullpipe_kernel::sandbox::Inside;
-use fullpipe_kernel::sock_diag::SockDiag;
-use fullpipe_kernel::{Refused, clock};
+use fullpipe_kernel::network::netlink::{Netlink, Network, Route, RouteMetrics};
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::process::descriptors::DescriptorLimit;
+use fullpipe_kernel::process::program::{Identity, Surroundings};
+use fullpipe_kernel::run::journal::JournalError;
+use fullpipe_kernel::run::outside::Outside;
+use fullpipe_kernel::run::sandbox::Inside;
+use fullpipe_kernel::socket::congestion;
+use fullpipe_kernel::socket::sock_diag::SockDiag;
+use fullpipe_kernel::{Refused, host::clock};
 use fullpipe_model::units::Duration;
 use run::expand;
 use std::ffi::OsString;

@@ -12,10 +12,10 @@
 //! Everything made here ends with the processes that hold it: the device with the link's
 //! descriptor, the rules with the `nft` session that owns them (`flags owner`).
 
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::sysctl::{self, SysctlError};
-use fullpipe_kernel::transparent::{NftSession, nft};
-use fullpipe_kernel::{Refused, clock};
+use fullpipe_kernel::host::sysctl::{self, SysctlError};
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::socket::transparent::{NftSession, nft};
+use fullpipe_kernel::{Refused, host::clock};
 use fullpipe_model::units::Duration;
 use std::net::{IpAddr, Ipv4Addr};
 

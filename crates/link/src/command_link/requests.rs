@@ -4,11 +4,11 @@
 use super::carry::join;
 use super::connections::{ConnectionEnds, ConnectionTable, Slot};
 use super::destinations::{Destinations, PAUSE, spawn};
-use fullpipe_kernel::connection_request::{ConnectionRequest, ConnectionRequests, Refusal};
-use fullpipe_kernel::outside::Outside;
-use fullpipe_kernel::sock_diag::SockDiag;
-use fullpipe_kernel::transparent;
-use fullpipe_kernel::wait::{self, PollFd, PollFlags};
+use fullpipe_kernel::process::wait::{self, PollFd, PollFlags};
+use fullpipe_kernel::run::outside::Outside;
+use fullpipe_kernel::socket::connection_request::{ConnectionRequest, ConnectionRequests, Refusal};
+use fullpipe_kernel::socket::sock_diag::SockDiag;
+use fullpipe_kernel::socket::transparent;
 use fullpipe_model::units::Duration;
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};

@@ -1,9 +1,9 @@
 //! Starts a user's program, passes signals on to it, and waits for it.
 
-use fullpipe_kernel::program::{pidfd, send};
-use fullpipe_kernel::sandbox::Inside;
-use fullpipe_kernel::wait::{self, PollFd, PollFlags};
-use fullpipe_kernel::{Refused, clock};
+use fullpipe_kernel::process::program::{pidfd, send};
+use fullpipe_kernel::process::wait::{self, PollFd, PollFlags};
+use fullpipe_kernel::run::sandbox::Inside;
+use fullpipe_kernel::{Refused, host::clock};
 use fullpipe_model::units::Duration;
 use std::ffi::{OsStr, OsString};
 use std::net::IpAddr;

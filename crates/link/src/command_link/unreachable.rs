@@ -2,8 +2,8 @@
 //! datagram that it cannot forward, with the destination as the source address.
 
 use etherparse::{IpNumber, Ipv4Header, Ipv6Header, PacketBuilder, UdpHeader, icmpv4, icmpv6};
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::{Refused, transparent};
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::{Refused, socket::transparent};
 use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

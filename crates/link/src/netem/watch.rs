@@ -3,10 +3,10 @@
 use super::super::options::CaptureOptions;
 use super::super::super_packet::{HEADER_MAX, Layout};
 use super::super::tap::{CaptureError, Stream, Writer};
-use fullpipe_kernel::packet_ring::{PacketRing, RETIRE_AFTER, SeenPacket};
-use fullpipe_kernel::wait::{self, PollFd, PollFlags};
-use fullpipe_kernel::wire::L2_LEN;
-use fullpipe_kernel::{Refused, clock};
+use fullpipe_kernel::network::packet_ring::{PacketRing, RETIRE_AFTER, SeenPacket};
+use fullpipe_kernel::network::wire::L2_LEN;
+use fullpipe_kernel::process::wait::{self, PollFd, PollFlags};
+use fullpipe_kernel::{Refused, host::clock};
 use fullpipe_model::units::{Duration, Instant};
 use std::os::fd::AsFd;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! whether it has to end.
 
 use super::{Amount, Ends};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::observe::canonical;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use nix::sys::resource::{UsageWho, getrusage};

@@ -5,7 +5,7 @@ use super::mtu::Answering;
 use super::running::{Collected, Running};
 use super::{Amount, Sampler, TestDirection, data, samples};
 use crate::{Channel, Expected, Kind, PeerError, Service, Session};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::Duration;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -7,7 +7,7 @@ use super::running::{Collected, Running};
 use super::{HostFacts, Sampler, TestError, samples};
 use crate::{Channel, Client, Kind};
 use fullpipe_flow::path_test::{Seen, TestConnection};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::observe::Sample;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};

@@ -14,7 +14,7 @@ use fullpipe_archive::{
 };
 use fullpipe_columnar::{Layout, RowSource};
 use fullpipe_flow::schema::{CAPTURE_PROBLEMS, CaptureProblem, SCHEMA_VERSION};
-use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::run::sandbox::Interrupt;
 use progress::ArchiveProgress;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@
 
 use super::otlp::Encoder;
 use crate::terminal::remark;
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::{Duration, Instant};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;

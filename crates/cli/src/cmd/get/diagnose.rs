@@ -2,7 +2,7 @@
 
 use fullpipe_host::Following;
 use fullpipe_host::watch::{Namespaces, Watch};
-use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::limit::Limit;
 use fullpipe_model::units::{Duration, Rate};
 use fullpipe_transfer::Diagnosis;

@@ -47,7 +47,7 @@ impl Bar {
                 self.bar.set_style(style("{prefix:24!} {wide_bar} {percent:>3} % {msg}"));
             }
             GetEvent::Progress { done, length, connections } => {
-                let rate = self.rate(fullpipe_kernel::clock::now(), *done);
+                let rate = self.rate(fullpipe_kernel::host::clock::now(), *done);
                 let mut text = rate.map_or_else(String::new, |rate| rate.to_string());
                 let left = length.map(|length| length.saturating_sub(*done));
                 if let Some(time) = rate.zip(left).and_then(|(rate, left)| rate.time_for(left)) {

@@ -7,9 +7,9 @@
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
-use fullpipe_kernel::clock;
-use fullpipe_kernel::sandbox::Interrupt;
-use fullpipe_kernel::wait::{PollFd, PollFlags, ready};
+use fullpipe_kernel::host::clock;
+use fullpipe_kernel::process::wait::{PollFd, PollFlags, ready};
+use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::units::{Duration, Instant};
 use std::fs::File;
 use std::io::{Error, Read, Result};

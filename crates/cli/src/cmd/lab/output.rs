@@ -5,7 +5,7 @@ use crate::terminal::print;
 use fullpipe_columnar::{Layout, ParquetTable};
 use fullpipe_flow::schema::RunRow;
 use fullpipe_flow::schema::{RUNS, SCENARIOS};
-use fullpipe_kernel::folder::Pending;
+use fullpipe_kernel::file::folder::Pending;
 use fullpipe_lab::{Columns, Run, Shard, runs_of};
 use std::fs::File;
 use std::io;

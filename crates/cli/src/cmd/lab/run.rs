@@ -10,8 +10,8 @@ use crate::progress::Progress;
 use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::schema::RunRow;
-use fullpipe_kernel::clock;
-use fullpipe_kernel::sandbox::Inside;
+use fullpipe_kernel::host::clock;
+use fullpipe_kernel::run::sandbox::Inside;
 use fullpipe_lab::{
     Engine, Event, GuestLimits, LabError, Options, Shard, Sweep, claim_results_folder,
     load_with_files, plan, runs_of,

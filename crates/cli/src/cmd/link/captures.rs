@@ -10,7 +10,7 @@ use crate::failure::{Failure, Kind};
 use fullpipe_analyze::{Capture, Error};
 use fullpipe_flow::capture::Packet;
 use fullpipe_flow::capture::write::{file_header, record_header};
-use fullpipe_kernel::folder::Pending;
+use fullpipe_kernel::file::folder::Pending;
 use fullpipe_link::{EDGE_STREAMS, EDGES};
 use std::io::{BufWriter, Write};
 use std::path::Path;

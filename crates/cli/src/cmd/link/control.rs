@@ -10,9 +10,9 @@
 use super::shared::{Shared, Status};
 use crate::cmd::control::{self, Answers, Then};
 use crate::failure::{Failure, Kind};
-use fullpipe_kernel::journal;
-use fullpipe_kernel::names::{NamedSocket, Sockets};
-use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::run::journal;
+use fullpipe_kernel::run::names::{NamedSocket, Sockets};
+use fullpipe_kernel::run::sandbox::Interrupt;
 pub use fullpipe_link::Request;
 use serde::{Deserialize, Serialize};
 use std::io::{BufReader, ErrorKind, Read};

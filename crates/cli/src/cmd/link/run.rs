@@ -7,8 +7,8 @@ use super::words::RequestedPath;
 use super::{Options, Output};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{remark, remark_json};
-use fullpipe_kernel::folder;
-use fullpipe_kernel::sandbox::{self, Inside, Privilege, Signals};
+use fullpipe_kernel::file::folder;
+use fullpipe_kernel::run::sandbox::{self, Inside, Privilege, Signals};
 use fullpipe_link::{
     Carrier, CommandLink, CommandLinkError, FarEnd, Junction, Lateness, LinkEnds, LinkReport,
     MachineNetwork, NatError, PendingData, ProgramEvent, Words, make_folder,

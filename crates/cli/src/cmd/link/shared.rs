@@ -2,7 +2,7 @@
 
 use super::words::RequestedPath;
 use crate::failure::{Failure, Kind};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_link::{
     Carrier, DirectionReport, DirectionStatistics, Emulator, EmulatorError, GatewayCounters,
     GatewayCounts, LinkReport, Statistics, Words,

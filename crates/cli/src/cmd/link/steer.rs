@@ -8,8 +8,8 @@ use crate::cmd::lab::{Clean, Cleaned};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json};
 use clap::Args;
-use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::redirect::Redirect;
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::network::redirect::Redirect;
 use fullpipe_report::{Column, Table, escape};
 
 /// Change the path of a running link.

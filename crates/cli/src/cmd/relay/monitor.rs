@@ -7,8 +7,8 @@
 use super::super::open_metrics::{self, Text};
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
-use fullpipe_kernel::journal;
-use fullpipe_kernel::names::{NamedSocket, Sockets};
+use fullpipe_kernel::run::journal;
+use fullpipe_kernel::run::names::{NamedSocket, Sockets};
 use fullpipe_peer::relay::{Observer, RelayStatus, SessionStatus};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;

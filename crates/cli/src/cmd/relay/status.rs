@@ -7,7 +7,7 @@ use clap::Args;
 use fullpipe_flow::limit::Limit;
 use fullpipe_flow::live::{Answer, HostFacts, Observed, role};
 use fullpipe_host::SocketSampler;
-use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::observe::Sample;
 use fullpipe_model::units::{Duration, Rate, column};
 use fullpipe_peer::relay::{CarrierStatus, RelayStatus};

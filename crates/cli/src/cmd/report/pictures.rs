@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
-use fullpipe_kernel::folder::write_into;
+use fullpipe_kernel::file::folder::write_into;
 use fullpipe_report::graph::{Theme, graphs, svg};
 use fullpipe_report::page::Page;
 use std::io::{ErrorKind, Write};

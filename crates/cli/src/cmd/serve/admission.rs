@@ -5,7 +5,7 @@ use super::super::peer_keys::{allowed_keys, private_key};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{OwnTerminal, remark};
 use clap::Args;
-use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_peer::relay::{AllowList, FarEnd};
 use fullpipe_peer::{Keyring, PrivateKey, PublicKey};
 use fullpipe_transfer::Stop;

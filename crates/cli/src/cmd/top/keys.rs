@@ -4,7 +4,7 @@
 //! of the file for a key that has not come yet and asks again, for ever, whatever its timeout: it
 //! must not be the thread that has to end the program.
 
-use fullpipe_kernel::wait::has_hung_up;
+use fullpipe_kernel::process::wait::has_hung_up;
 use fullpipe_model::units::Duration;
 use ratatui::crossterm::event::{Event, read};
 use std::io::{Error, ErrorKind, Result, stdin, stdout};

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Kind};
 use clap::{Args, ValueEnum};
 use fullpipe_host::tune::{ThisMachine, read_state};
-use fullpipe_kernel::named_file;
+use fullpipe_kernel::file::named_file;
 use fullpipe_model::change::Knob;
 use fullpipe_model::limit::End;
 use fullpipe_model::tune::{

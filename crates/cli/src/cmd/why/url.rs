@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use fullpipe_host::watch::Watch;
 use fullpipe_host::{Captured, Found, Packets, why_one};
 use fullpipe_kernel::Refused;
-use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::units::Duration;
 use fullpipe_transfer::{Diagnosis, GetEvent, GetOptions, GetRequest, Stop, Target, Timing, get};
 use std::net::SocketAddr;

@@ -8,8 +8,8 @@
 use super::agent::{Running, Status};
 use crate::cmd::control::{self, Answers, Then};
 use crate::failure::{Failure, Kind};
-use fullpipe_kernel::journal;
-use fullpipe_kernel::names::{NamedSocket, Sockets};
+use fullpipe_kernel::run::journal;
+use fullpipe_kernel::run::names::{NamedSocket, Sockets};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use std::fs::File;

@@ -3,9 +3,9 @@
 use super::cgroup::Group;
 use crate::failure::{Failure, Kind};
 use fullpipe_kernel::Refused;
-use fullpipe_kernel::program::{pidfd, send};
-use fullpipe_kernel::sandbox::Interrupt;
-use fullpipe_kernel::wait;
+use fullpipe_kernel::process::program::{pidfd, send};
+use fullpipe_kernel::process::wait;
+use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::units::Duration;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;

@@ -12,7 +12,7 @@ use crate::terminal::remark;
 use fullpipe_analyze::SAMPLES_MAX;
 use fullpipe_flow::live::Note;
 use fullpipe_host::Recorder;
-use fullpipe_kernel::{Refused, clock};
+use fullpipe_kernel::{Refused, host::clock};
 use fullpipe_model::observe::{SocketEnds, SocketOptions, canonical_ends};
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Duration, Instant};

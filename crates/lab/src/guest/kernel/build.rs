@@ -9,7 +9,7 @@ use super::source::KernelSource;
 use super::tool::run;
 use super::truth::TRUTH;
 use super::{CacheError, Kernel, PROGRAM, RELEASE, TRUTH_MARK, digest, kernel_in, patch};
-use fullpipe_kernel::folder::{Folder, check_path, make_own};
+use fullpipe_kernel::file::folder::{Folder, check_path, make_own};
 use fullpipe_model::law::KernelVersion;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

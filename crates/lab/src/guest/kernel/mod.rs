@@ -23,7 +23,7 @@ pub use build::{BuildStep, KernelBuild};
 pub use error::BuildError;
 pub use source::KernelSource;
 
-use fullpipe_kernel::folder::{Folder, not_ours};
+use fullpipe_kernel::file::folder::{Folder, not_ours};
 use fullpipe_model::law::KernelVersion;
 use std::ffi::OsStr;
 use std::fs::{self, File};

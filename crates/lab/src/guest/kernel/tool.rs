@@ -1,7 +1,7 @@
 //! The programs that a build is made of, such as tar and make.
 
 use super::error::BuildError;
-use fullpipe_kernel::child::end_with_parent;
+use fullpipe_kernel::process::child::end_with_parent;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;

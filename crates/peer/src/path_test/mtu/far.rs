@@ -3,7 +3,7 @@
 use super::probe::{Datagram, ProbeKind, Token};
 use super::socket::{self, Sent};
 use crate::random;
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::Duration;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

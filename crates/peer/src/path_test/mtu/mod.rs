@@ -16,7 +16,7 @@ mod socket;
 
 pub(super) use far::Answering;
 
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::{Bytes, Duration, column};
 use probe::{Datagram, ProbeKind, Token};
 use search::Search;

@@ -11,7 +11,7 @@ use super::wire::{CarrierSockets, Wire};
 use super::{Log, hello};
 use crate::log_bound::{EACH, LogBound};
 use crate::{CarrierSink, Connection, PublicKey};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::Duration;
 use fullpipe_transfer::Stop;
 use std::cell::RefCell;

@@ -13,7 +13,7 @@ use super::wire::{CarrierSockets, Wire};
 use super::{Closed, Log, hello};
 use crate::log_bound::{EACH, LogBound};
 use crate::{Client, Keys, PeerError, random};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_transfer::Stop;
 use std::cell::{Cell, RefCell};

@@ -8,7 +8,7 @@ use super::super::frame::{Frame, FrameError, decode};
 use super::unsent::Unsent;
 use crate::{Connection, ConnectionSlot, PublicKey, Transport};
 use bytes::{Buf, BytesMut};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use std::io::{self, BufRead, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -6,7 +6,7 @@ use super::super::super::violation::Violation;
 use super::super::Closed;
 use super::super::wire::{Reading, Wire};
 use super::{Ended, Engine, Handle};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::Instant;
 use std::rc::Rc;
 use tokio::io::Interest;

@@ -20,7 +20,7 @@ use super::status::SessionStatus;
 use super::wire::READ;
 use bytes::BytesMut;
 use carriers::Carrying;
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::{Duration, Instant};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};

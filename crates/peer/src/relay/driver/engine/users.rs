@@ -6,7 +6,7 @@ use super::super::super::session::Read;
 use super::super::wire::is_later;
 use super::{Engine, Handle};
 use bytes::{Buf, Bytes as Buffer};
-use fullpipe_kernel::clock;
+use fullpipe_kernel::host::clock;
 use fullpipe_model::units::{Bytes, Instant};
 use std::collections::VecDeque;
 use std::io::IoSlice;
