@@ -2,7 +2,7 @@
 //! first.
 #![no_main]
 
-use fullpipe_flow::filter::Filter;
+use fullpipe_flow::connection::filter::Filter;
 use std::net::SocketAddr;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {

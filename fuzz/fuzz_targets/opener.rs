@@ -3,7 +3,7 @@
 #![no_main]
 
 use fullpipe_flow::capture::{Layer, LinkType, Opened, Opener};
-use fullpipe_flow::segment::Segment;
+use fullpipe_flow::capture::segment::Segment;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut openers = [Opener::new(Layer::Inner), Opener::new(Layer::Outer)];

@@ -3,7 +3,7 @@
 #![no_main]
 
 use fullpipe_flow::capture::LinkType;
-use fullpipe_flow::recapture::{CaptureChange, CapturedRecord, Recapture};
+use fullpipe_flow::capture::recapture::{CaptureChange, CapturedRecord, Recapture};
 use fullpipe_model::units::Instant;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -2,7 +2,7 @@
 //! diagnosed, drawn and written.
 #![no_main]
 
-use fullpipe_flow::live::{Note, connections};
+use fullpipe_flow::diagnosis::live::{Note, connections};
 use fullpipe_model::observe::Sample;
 use fullpipe_flow::trace::TraceBounds;
 

@@ -3,7 +3,7 @@
 #![no_main]
 
 use fullpipe_flow::capture::LinkType;
-use fullpipe_flow::segment::Segment;
+use fullpipe_flow::capture::segment::Segment;
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::units::{Duration, Instant};
 

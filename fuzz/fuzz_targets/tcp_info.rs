@@ -3,7 +3,7 @@
 
 use fullpipe_flow::limit::{PathHint, from_samples};
 use fullpipe_model::observe::{Reasons, Sample, SocketMemory, TcpInfo, TcpState};
-use fullpipe_flow::truth::{Knowledge, intervals};
+use fullpipe_flow::limit::truth::{Knowledge, intervals};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// Memory, `tcp_info` of Linux 6.12, and reasons without their magic number.

@@ -5,7 +5,7 @@ use fullpipe_columnar::RowSource;
 use fullpipe_flow::Config;
 use fullpipe_flow::capture::Layer;
 use fullpipe_flow::connection::Labels;
-use fullpipe_flow::filter::Filter;
+use fullpipe_flow::connection::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
 use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;

@@ -2,8 +2,8 @@
 //! have recorded.
 
 use anyhow::Context;
+use fullpipe_flow::capture::recapture::{CaptureChange, CapturedRecord, Recapture, as_host};
 use fullpipe_flow::capture::{Unpack, read, write};
-use fullpipe_flow::recapture::{CaptureChange, CapturedRecord, Recapture, as_host};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::IpAddr;

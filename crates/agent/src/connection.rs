@@ -1,7 +1,7 @@
 //! What the agent shows of a connection.
 
+use fullpipe_model::tune::window_control::Phase;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
-use fullpipe_model::window_control::Phase;
 use std::net::SocketAddr;
 
 /// A receiving connection, as it was at the end of its last round trip.

@@ -1,7 +1,7 @@
 //! What an agent is asked for.
 
+use fullpipe_model::tune::window_control::Settings;
 use fullpipe_model::units::Bytes;
-use fullpipe_model::window_control::Settings;
 
 /// What the agent does with a control group's connections.
 #[derive(Debug, Clone)]

@@ -4,8 +4,8 @@
 use crate::connection::Connection;
 use crate::options::AgentOptions;
 use fullpipe_model::observe::canonical;
+use fullpipe_model::tune::window_control::Phase;
 use fullpipe_model::units::{Bytes, Duration, Window};
-use fullpipe_model::window_control::Phase;
 use std::net::{Ipv6Addr, SocketAddr};
 
 /// `struct config`.

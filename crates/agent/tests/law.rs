@@ -3,8 +3,8 @@
 
 #![allow(clippy::print_stderr, reason = "a skip is told to whoever reads the test's output")]
 
+use fullpipe_model::tune::window_control::{Look, Phase, Settings, WindowControl};
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
-use fullpipe_model::window_control::{Look, Phase, Settings, WindowControl};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

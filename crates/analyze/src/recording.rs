@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::origin::Origin;
 use fullpipe_flow::capture::ReadError;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
-use fullpipe_flow::live::{Note, connections};
+use fullpipe_flow::diagnosis::live::{Note, connections};
 use fullpipe_flow::{Config, Counts};
 use fullpipe_model::observe::{ParseSampleError, Sample};
 use std::fs::File;

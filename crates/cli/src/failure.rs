@@ -5,7 +5,7 @@ use fullpipe_lab::{ExperimentError, GuestError, HostsError, LabError, LoadError,
 use fullpipe_link::{
     CarrierError, CommandLinkError, EmulatorError, NetemLinkError, RunError, WordsError,
 };
-use fullpipe_report::escape;
+use fullpipe_report::table::escape;
 
 /// Whose fault it is; decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use fullpipe_lab::{Event, Run, Shard, runs_of};
 use fullpipe_model::units::{Bytes, Duration};
-use fullpipe_report::escape;
+use fullpipe_report::table::escape;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Properties of the terminal. Reports take them as an argument.
 
 use fullpipe_kernel::process::wait::has_hung_up;
-use fullpipe_report::{Charset, Layout, escape};
+use fullpipe_report::{Charset, Layout, table::escape};
 use std::io::{IsTerminal, Write};
 
 /// Below this width a table of rows is unreadable, so the terminal may wrap its lines.

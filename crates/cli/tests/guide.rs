@@ -2,7 +2,7 @@
 //! of the program. Their figures are not compared.
 
 use fullpipe_flow::schema::RunRow;
-use fullpipe_report::{Layout, rows};
+use fullpipe_report::{Layout, runs::rows};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -16,12 +16,12 @@ mod open;
 
 pub use open::Ended;
 
+use crate::capture::segment::FlowKey;
 use crate::capture::{LinkType, Packet};
 use crate::config::{Config, Counts};
 use crate::connection::{CapturedSegment, Difference, Direction, LabelSet, Opening, Seen, Tracker};
 use crate::diagnosis::DiagnosedConnection;
 use crate::intake::{Arrival, Intake};
-use crate::segment::FlowKey;
 use crate::trace::Budget;
 use fullpipe_model::units::{Duration, Instant};
 use open::{Lone, Open};

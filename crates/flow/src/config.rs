@@ -2,7 +2,7 @@
 
 use crate::capture::Layer;
 use crate::connection::Labels;
-use crate::filter::Filter;
+use crate::connection::filter::Filter;
 use crate::limit::{CapturePoint, PathHint};
 use crate::trace::TraceBounds;
 use fullpipe_model::units::Duration;

@@ -1,10 +1,13 @@
 //! Findings: what a verdict means, with numbers, most important first.
 //!
 //! A [`Finding`] claims one thing: what held the transfer, for which share of its time. It has the
-//! numbers of the claim by name, and the remedy. [`crate::words`] makes sentences of them.
+//! numbers of the claim by name, and the remedy. [`crate::finding::words`] makes sentences of them.
 
 mod headline;
+pub mod path_test;
+pub mod proof;
 mod remedy;
+pub mod words;
 
 pub use headline::{ADVISE_FROM, Doubt, Headline};
 pub use remedy::{MachineRemedy, OnLoss, PacketRemedy, Remedy, SocketRemedy};
@@ -290,8 +293,8 @@ impl FindingEvidence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::words;
     use crate::limit::{Cause, Evidence};
-    use crate::words;
     use fullpipe_model::law::KernelVersion;
     use fullpipe_model::limit::End;
     use fullpipe_model::tune::HostSettings;

@@ -7,11 +7,11 @@
 //! plain headers to the analyzer's thread. So every packet is framed and read once, and the result
 //! is the same as with one thread.
 
+use crate::capture::segment::{FlowKey, Parsed, Segment};
 use crate::capture::{LinkType, Opened, Opener, Packet};
 use crate::config::{Config, Counts};
 use crate::connection::Labels;
-use crate::filter::Filter;
-use crate::segment::{FlowKey, Parsed, Segment};
+use crate::connection::filter::Filter;
 use fullpipe_model::units::{Duration, Instant};
 
 /// A TCP segment with its place in the capture.

@@ -4,24 +4,21 @@
 //!
 //! Everything here is pure: no files, sockets, clocks or threads. Bytes and times are arguments.
 //!
-//! * [`capture`]: packets from the bytes of pcap and pcapng files, and the bytes of pcap files from
-//!   packets.
-//! * [`recapture`]: a capture as a host, a mirror port or a short snap length would have taken it.
-//! * [`filter`]: which connections are meant.
-//! * [`segment`]: the TCP segment in a packet.
+//! * [`capture`]: packets from the bytes of pcap and pcapng files, and such files from packets; the
+//!   TCP segment in a packet ([`capture::segment`]); a capture as another place would have taken it
+//!   ([`capture::recapture`]).
 //! * [`Analyzer`]: packets in, [`diagnosis::DiagnosedConnection`]s out, streaming. [`Intake`] is
 //!   its first half, for several threads.
-//! * [`limit`]: what held the sender, interval by interval, from a capture or from samples.
+//! * [`connection`]: the facts of a connection, and which connections are meant.
+//! * [`limit`]: what held the sender, interval by interval, from a capture or from samples; and as
+//!   its own kernel knew it, which verdicts are held to ([`limit::truth`]).
 //! * [`account`]: where all the time of a connection went.
-//! * [`diagnosis`]: the subject, the evidence, what held it: from a capture or from samples.
-//! * [`live`]: a live connection as its host sees it.
+//! * [`diagnosis`]: the subject, the evidence, what held it: from a capture, from samples, or of a
+//!   live connection as its host sees it ([`diagnosis::live`]).
+//! * [`finding`]: what that means, with numbers: of a transfer, of a test between two hosts, of
+//!   what the lab says of a measured path; and the sentences ([`finding::words`]).
 //! * [`schema`]: the columns of everything that is printed or stored.
-//! * [`finding`]: what that means, with numbers.
-//! * [`words`]: the sentences of what is found.
-//! * [`path_test`]: a test between two hosts that both run this program.
-//! * [`proof`]: what the lab says of a measured path.
 //! * [`trace`]: the points of a connection's graphs.
-//! * [`truth`]: what limited it as its own kernel knew it, which verdicts are held to.
 #![forbid(unsafe_code)]
 
 pub mod account;
@@ -30,20 +27,12 @@ pub mod capture;
 mod config;
 pub mod connection;
 pub mod diagnosis;
-pub mod filter;
 pub mod finding;
 mod intake;
 pub mod limit;
-pub mod live;
-pub mod path_test;
-pub mod proof;
-pub mod recapture;
 pub mod schema;
-pub mod segment;
 pub mod trace;
-pub mod truth;
 mod version;
-pub mod words;
 
 pub use analyzer::{Analysis, Analyzer, Ended, OpenAtEnd, PacketFacts};
 pub use config::{Config, Counts};

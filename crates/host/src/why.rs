@@ -11,7 +11,7 @@ use crate::machine::{
 };
 use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::diagnosis::Explanation;
-use fullpipe_flow::live::{Answer, HostFacts, LiveConnection, Note, Observed, role};
+use fullpipe_flow::diagnosis::live::{Answer, HostFacts, LiveConnection, Note, Observed, role};
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, socket::socket_options};
 use fullpipe_model::limit::End;

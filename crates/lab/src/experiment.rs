@@ -20,7 +20,7 @@ use fullpipe_flow::capture::Packet;
 use fullpipe_flow::connection::{Connection, Direction, Labels};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis, Sockets};
 use fullpipe_flow::limit::PathHint;
-use fullpipe_flow::truth::TruthInterval;
+use fullpipe_flow::limit::truth::TruthInterval;
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, host::clock};

@@ -1,10 +1,10 @@
 //! The truth of a run, where its kernel counts why sockets do not send: see
-//! [`fullpipe_flow::truth`].
+//! [`fullpipe_flow::limit::truth`].
 
 use crate::hosts::CLIENT_ADDRESS;
 use crate::path_for::path_for;
 use fullpipe_flow::capture::Packet;
-use fullpipe_flow::truth::{Knowledge, LinkUse, TruthInterval, intervals};
+use fullpipe_flow::limit::truth::{Knowledge, LinkUse, TruthInterval, intervals};
 use fullpipe_model::link::{Changes, Config, Discipline, Overhead, Steps};
 use fullpipe_model::observe::Sample;
 use fullpipe_model::scenario::Scenario;

@@ -314,7 +314,7 @@ fn tcp_rest(tcp: &Tcp, size: u64, ip_len: u64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_flow::segment::{Parsed, Segment};
+    use fullpipe_flow::capture::segment::{Parsed, Segment};
     use fullpipe_model::link::Bit;
 
     fn record(number: u64, fate: Fate) -> Record {

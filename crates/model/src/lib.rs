@@ -8,10 +8,10 @@
 //! * [`link`]: the emulated path as a state machine that gets the time as an argument.
 //! * [`scenario`]: an experiment as plain data.
 //! * [`observe`]: what a kernel says of a socket.
-//! * [`prove`]: a measured path as an experiment, and the changes to try on it.
 //! * [`change`]: what of a host can be set, to which value, and why.
-//! * [`tune`]: from a path and its hosts to the settings that fill it, each with its reason.
-//! * [`window_control`]: the receive window that follows the reader, as a state machine.
+//! * [`tune`]: from a path and its hosts to the settings that fill it, each with its reason; the
+//!   changes to try on a measured path ([`tune::prove`]); the receive window that follows the
+//!   reader ([`tune::window_control`]).
 #![forbid(unsafe_code)]
 
 pub mod change;
@@ -19,8 +19,6 @@ pub mod law;
 pub mod limit;
 pub mod link;
 pub mod observe;
-pub mod prove;
 pub mod scenario;
 pub mod tune;
 pub mod units;
-pub mod window_control;

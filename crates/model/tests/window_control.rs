@@ -7,8 +7,8 @@
 //! test is about segments, the sender sends whole ones only, and never a probe. Loss is
 //! a delay: what is in order is what had arrived some round trips ago.
 
+use fullpipe_model::tune::window_control::{Grant, Look, Phase, Settings, WindowControl, level};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
-use fullpipe_model::window_control::{Grant, Look, Phase, Settings, WindowControl, level};
 use proptest::prelude::*;
 
 /// Steps of the simulation in a round trip.

@@ -1,6 +1,6 @@
 //! Helpers for tables of rows: names, missing figures, failed runs.
 
-use crate::{Layout, paragraph};
+use crate::{Layout, table::paragraph};
 use fullpipe_flow::schema::RunRow;
 use fullpipe_model::units::Rate;
 

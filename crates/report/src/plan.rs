@@ -1,6 +1,10 @@
 //! A tuning plan as text: each change as a line to paste, with its reason below, then what to know.
 
-use crate::paragraph::fill;
+pub mod calc;
+pub mod convert;
+pub mod host_plan;
+
+use crate::table::paragraph::fill;
 use crate::{Layout, Tone};
 use fullpipe_model::change::Change;
 use fullpipe_model::limit::Limit;

@@ -22,9 +22,12 @@
 //! );
 //! ```
 
+pub mod escape;
+pub mod figure;
 mod fit;
+pub mod paragraph;
 
-use crate::{Charset, Layout, Tone, escape, paragraph};
+use crate::{Charset, Layout, Tone};
 use comfy_table::{CellAlignment, LineStyle, TableStyle};
 use fit::{Extent, Fitted, longest_line, longest_word, shortened, wrapped};
 

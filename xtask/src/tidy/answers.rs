@@ -59,6 +59,9 @@ mod tests {
         assert_eq!(of("if answer.acts == Acts::Here {"), 0);
         assert_eq!(of("let causes = answer.causes.iter();"), 0);
         assert_eq!(of("causes.extend(more);"), 0);
-        assert!(breaches(Path::new("crates/flow/src/live/mod.rs"), "answer.acts = x;").is_empty());
+        assert!(
+            breaches(Path::new("crates/flow/src/diagnosis/live/mod.rs"), "answer.acts = x;")
+                .is_empty()
+        );
     }
 }

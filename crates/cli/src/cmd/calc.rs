@@ -12,7 +12,7 @@ use fullpipe_model::tune::{
     ConnectionsSheet, FileSheet, HostSettings, HostSheet, Path, Question, Sheet, grid, sheet_for,
 };
 use fullpipe_model::units::{Bytes, Duration, Probability, Rate};
-use fullpipe_report::calc as report;
+use fullpipe_report::plan::calc as report;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

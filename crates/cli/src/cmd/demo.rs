@@ -15,7 +15,7 @@ use fullpipe_lab::{
 use fullpipe_model::change::Change;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::tune::Plan;
-use fullpipe_report::{Layout, paragraph, plan, rows};
+use fullpipe_report::{Layout, plan, runs::rows, table::paragraph};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

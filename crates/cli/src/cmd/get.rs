@@ -11,7 +11,7 @@ use diagnose::Diagnosing;
 use fullpipe_flow::schema::Version;
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::units::{Duration, Rate};
-use fullpipe_report::convert::rate_or_curls;
+use fullpipe_report::plan::convert::rate_or_curls;
 use fullpipe_transfer::{
     Connections, Diagnosis, Family, GetError, GetEvent, GetOptions, GetRequest, LimiterKind, Stop,
     Target, get,

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use fullpipe_analyze::{Capture, Error, by_first_packet};
 use fullpipe_flow::Config;
 use fullpipe_flow::capture::{Layer, ReadError};
-use fullpipe_flow::filter::Filter;
+use fullpipe_flow::connection::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;

@@ -16,7 +16,7 @@ use clap::{Args, Subcommand};
 use fullpipe_kernel::run::journal;
 use fullpipe_kernel::run::sandbox::{self, Inside};
 use fullpipe_lab::list_presets;
-use fullpipe_report::{Column, Table, escape};
+use fullpipe_report::{Column, Table, table::escape};
 use serde::Serialize;
 
 pub use cache::of_runs;

@@ -7,15 +7,15 @@ use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_analyze::Error;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, worst_first};
-use fullpipe_flow::proof::Proof;
+use fullpipe_flow::finding::proof::Proof;
 use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::host::Host;
 use fullpipe_kernel::run::sandbox::Inside;
 use fullpipe_lab::{Engine, GuestLimits, Kernel, Options, choose_kernel, plan};
 use fullpipe_model::law::KernelVersion;
-use fullpipe_model::prove::{Experiment, Lab, hypotheses, refit};
 use fullpipe_model::scenario::{LinkEngine, Scenario};
 use fullpipe_model::tune::MeasuredPath;
+use fullpipe_model::tune::prove::{Experiment, Lab, hypotheses, refit};
 use fullpipe_model::units::Rate;
 use std::io::Read;
 use std::num::NonZeroUsize;
@@ -101,7 +101,7 @@ impl Prove {
             if self.json {
                 print_json(&proof)?;
             } else {
-                print(&fullpipe_report::proof::render(&proof, layout()))?;
+                print(&fullpipe_report::runs::proof::render(&proof, layout()))?;
             }
             Ok(u8::from(!proof.agreement.agrees))
         })

@@ -2,7 +2,7 @@
 //! `report` read it. It gets its name when it is complete.
 
 use crate::failure::{Failure, Kind};
-use fullpipe_flow::live::Note;
+use fullpipe_flow::diagnosis::live::Note;
 use fullpipe_kernel::file::folder::Pending;
 use fullpipe_model::observe::Sample;
 use std::io::Write;

@@ -7,7 +7,7 @@ use fullpipe_flow::schema::{
     CAPTURE_PROBLEMS, CONNECTIONS, FINDINGS, INTERVALS, JsonSchema, LIVE_CONNECTIONS, PACKETS,
     RUNS, SAMPLES, SCENARIOS, SPANS, SUB_CAUSES, WHOLES,
 };
-use fullpipe_report::{Column, Table, paragraph};
+use fullpipe_report::{Column, Table, table::paragraph};
 
 /// Show the columns of what is printed and stored, or their JSON Schema.
 ///

@@ -1,7 +1,7 @@
 //! What a download waited for, by curl's times: for those who cannot see its packets.
 
 use fullpipe_model::units::Duration;
-use fullpipe_report::account::rounded;
+use fullpipe_report::connection::account::rounded;
 use fullpipe_transfer::{DownloadPhase, Timing};
 
 /// Linux sends a SYN again after a second at the earliest (TCP_TIMEOUT_INIT).

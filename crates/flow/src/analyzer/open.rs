@@ -3,11 +3,11 @@
 //! Where many are open, a connection is its only packet until the second comes. The packet is then
 //! read again, with the same result as if it had been read at once.
 
+use crate::capture::segment::FlowKey;
 use crate::config::Config;
 use crate::connection::{CapturedSegment, Finished, Opening, Tracker};
 use crate::diagnosis::DiagnosedConnection;
 use crate::intake::Arrival;
-use crate::segment::FlowKey;
 use fullpipe_model::units::Instant;
 
 /// A connection that has had one packet.

@@ -20,6 +20,8 @@ mod opener;
 mod pcap;
 mod pcapng;
 mod reader;
+pub mod recapture;
+pub mod segment;
 mod snoop;
 mod step;
 mod tunnel;

@@ -1,7 +1,7 @@
 //! How a connection ends: which ends sent FIN or RST, and whether it was acknowledged.
 
 use super::Close;
-use crate::segment::{Flags, Segment, SequenceNumber};
+use crate::capture::segment::{Flags, Segment, SequenceNumber};
 
 /// The end of a connection, as far as it was captured. The two ends are numbered; 0 is the sender
 /// of the first packet seen.

@@ -1,6 +1,6 @@
 //! Which parts of a connection were captured, as Wireshark's `tcp.completeness` counts them.
 
-use crate::segment::{Flags, Segment};
+use crate::capture::segment::{Flags, Segment};
 
 /// The parts, in the order of their bits.
 const PARTS: [&str; 6] = ["SYN", "SYN-ACK", "ACK", "data", "FIN", "RST"];

@@ -6,8 +6,8 @@
 //! sees the same packets.
 
 use super::series::{AckWindow, Data, Series, SeriesStart};
+use crate::capture::segment::SequenceNumber;
 use crate::limit::Features;
-use crate::segment::SequenceNumber;
 use fullpipe_model::units::{Duration, Instant};
 
 /// The series of one direction. It takes no more room than the verdict's series, because many

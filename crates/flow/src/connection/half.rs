@@ -16,9 +16,9 @@ use super::segment_size::SegmentSize;
 use super::series::{AckWindow, Data, SeriesStart};
 use super::stalls::Stalls;
 use super::{AnswerFacts, DirectionFacts, LabelCounts, Labels, RttFacts};
+use crate::capture::segment::{Flags, Segment, SequenceNumber};
 use crate::config::Config;
 use crate::limit::{Coverage, Path, Verdict, decide, recut};
-use crate::segment::{Flags, Segment, SequenceNumber};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// One end's direction. It is kept small, since each open connection has two.

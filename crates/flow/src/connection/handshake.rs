@@ -4,7 +4,7 @@
 //! whole round trip, wherever the capture was taken, and its two parts show how far away the two
 //! ends are.
 
-use crate::segment::{Flags, Segment, SequenceNumber};
+use crate::capture::segment::{Flags, Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
 
 /// No end repeats a SYN sooner: one that comes sooner is a copy that the capture made. Many systems

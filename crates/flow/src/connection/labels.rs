@@ -6,7 +6,7 @@
 //! spurious, fast retransmission, out of order, retransmission. Fast and spurious retransmissions
 //! also count as retransmissions.
 
-use crate::segment::{Flags, Segment, SequenceNumber};
+use crate::capture::segment::{Flags, Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
 
 /// One label.

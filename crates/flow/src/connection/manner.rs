@@ -1,7 +1,7 @@
 //! How an end sends and acknowledges: SYN options, ACKs for many segments, bursts, silences,
 //! resets.
 
-use crate::segment::{Flags, Segment};
+use crate::capture::segment::{Flags, Segment};
 use fullpipe_model::units::{Bytes, Duration, Instant, column};
 
 /// Data that follows other data this soon belongs to the same burst.

@@ -11,6 +11,7 @@ mod answers;
 mod closing;
 mod completeness;
 mod cuts;
+pub mod filter;
 mod half;
 mod handshake;
 mod histogram;

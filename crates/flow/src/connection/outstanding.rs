@@ -1,7 +1,7 @@
 //! Segments that were sent and not yet acknowledged, to measure round-trip times.
 
 use super::passage::Passage;
-use crate::segment::SequenceNumber;
+use crate::capture::segment::SequenceNumber;
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::VecDeque;
 

@@ -6,7 +6,7 @@
 //! firewall that does not know the window scale loses all that lies beyond the unscaled window, and
 //! one that rewrites the option makes the sender stop there.
 
-use crate::segment::SequenceNumber;
+use crate::capture::segment::SequenceNumber;
 use fullpipe_model::units::Bytes;
 
 /// What passed so far. It is kept small, since each open connection has two.

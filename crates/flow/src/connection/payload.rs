@@ -1,6 +1,6 @@
 //! Payload bytes counted once, however often they were sent.
 
-use crate::segment::SequenceNumber;
+use crate::capture::segment::SequenceNumber;
 use fullpipe_model::units::Bytes;
 
 /// Most holes that are remembered. With more than that, late data counts as repeated data.

@@ -1,6 +1,6 @@
 //! Sets of sequence numbers as ranges.
 
-use crate::segment::SequenceNumber;
+use crate::capture::segment::SequenceNumber;
 
 /// Most ranges that are stored. A range that would be one more is not added.
 const MAX_RANGES: usize = 512;

@@ -1,7 +1,7 @@
 //! The last packets of a direction, to recognise duplicates.
 
 use super::scoreboard::TICKS;
-use crate::segment::{Flags, Segment};
+use crate::capture::segment::{Flags, Segment};
 use fullpipe_model::units::Duration;
 
 /// How many packets are remembered. A duplicate made by the capture comes right behind the first
@@ -79,7 +79,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::{SequenceNumber, TcpOptions};
+    use crate::capture::segment::{SequenceNumber, TcpOptions};
     use fullpipe_model::units::Bytes;
 
     fn bare(ip_id: u16) -> Segment {

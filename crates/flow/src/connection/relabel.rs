@@ -2,7 +2,7 @@
 
 use super::labels::{Difference, DuplicateAcks, Label, LabelSet};
 use super::scoreboard::{Origin, Scoreboard};
-use crate::segment::{Segment, SequenceNumber};
+use crate::capture::segment::{Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
 
 /// Data that does not advance, with the state of the connection when it was sent.

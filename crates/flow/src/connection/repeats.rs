@@ -21,7 +21,7 @@
 //! If data above a segment had arrived before the segment was sent again, and an earlier
 //! transmission of the segment arrives after all, that transmission was overtaken.
 
-use crate::segment::{Segment, SequenceNumber};
+use crate::capture::segment::{Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::VecDeque;
 

@@ -13,7 +13,7 @@
 //! Where neither is observed often, the scale stays unknown. The window is then evidence of nothing
 //! except that it is closed.
 
-use crate::segment::SequenceNumber;
+use crate::capture::segment::SequenceNumber;
 
 /// RFC 7323, section 2.3: shifts are at most 14.
 const SHIFTS: usize = 15;

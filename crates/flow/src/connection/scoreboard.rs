@@ -16,7 +16,7 @@
 
 use super::ranges::Ranges;
 use super::repeats::{AckFacts, Corrections, Repeats};
-use crate::segment::{Segment, SequenceNumber};
+use crate::capture::segment::{Segment, SequenceNumber};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// Most gaps in the captured data that are remembered until their cause is known.

@@ -18,8 +18,8 @@ use super::relabel::RTO_LEAST;
 use super::scale_guess::ScaleGuess;
 use super::spacing::Spacing;
 use super::trains::Trains;
+use crate::capture::segment::SequenceNumber;
 use crate::limit::{Features, Least};
-use crate::segment::SequenceNumber;
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
 use std::collections::VecDeque;
 

@@ -13,9 +13,9 @@ use super::series::MIN_INTERVAL;
 use super::stalls;
 use super::warnings::warnings;
 use super::{Connection, Difference, Label, LabelSet, Labels, vantage};
+use crate::capture::segment::{Flags, FlowKey, Segment, SequenceNumber};
 use crate::config::Config;
 use crate::limit::{CapturePoint, Verdict};
-use crate::segment::{Flags, FlowKey, Segment, SequenceNumber};
 use crate::trace::{Known, PathEnds, Recorder, Trace, TraceBounds};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 

@@ -14,6 +14,7 @@
 mod connection;
 mod consistent;
 mod hosts;
+pub mod live;
 mod losses;
 mod measured;
 mod subcause;

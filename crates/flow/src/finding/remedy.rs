@@ -16,7 +16,7 @@ use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 use std::ops::RangeInclusive;
 use strum::{EnumIter, IntoStaticStr};
 
-/// What would change what was found. A catalogue of a language ([`crate::words`]) says it.
+/// What would change what was found. A catalogue of a language ([`crate::finding::words`]) says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, EnumIter)]
 #[strum(serialize_all = "snake_case")]
 pub enum Remedy {

@@ -34,6 +34,7 @@ mod recut;
 mod samples;
 mod slow_start;
 mod thresholds;
+pub mod truth;
 mod verdict;
 
 pub use confidence::{Coverage, SURE_FROM, Source};

@@ -5,8 +5,8 @@ use crate::account::AccountSpan;
 use crate::connection::Direction;
 use crate::diagnosis::{Explanation, OfDirection};
 use crate::finding::Finding;
+use crate::finding::words;
 use crate::limit::Interval;
-use crate::words;
 
 /// Intervals of a connection.
 pub enum Intervals {}

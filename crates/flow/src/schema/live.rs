@@ -1,9 +1,9 @@
 //! A live connection with its answer: a row of `fullpipe why`.
 
 use super::{Cell, Column, Kind, Place, Record, SCHEMA_VERSION};
+use crate::diagnosis::live::LiveConnection;
 use crate::finding::Remedy;
-use crate::live::LiveConnection;
-use crate::words;
+use crate::finding::words;
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::Process;
 use fullpipe_model::units::Instant;

@@ -2,8 +2,8 @@
 
 use super::{Cell, Column, Kind, Record, SCHEMA_VERSION};
 use crate::PacketFacts;
+use crate::capture::segment::{Flags, Segment};
 use crate::connection::Label;
-use crate::segment::{Flags, Segment};
 use fullpipe_model::units::Instant;
 
 /// Rows of packets.

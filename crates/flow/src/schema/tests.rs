@@ -1,11 +1,11 @@
 use super::*;
 use crate::capture::LinkType;
 use crate::connection::{Close, Direction, Warning};
+use crate::diagnosis::live::{Acts, HostFacts, LiveConnection, Observed};
 use crate::diagnosis::{DiagnosedConnection, Explanation, NoAnswer, OfDirection, PacketCause};
+use crate::limit::truth::TruthInterval;
 use crate::limit::{Candidate, Limit};
-use crate::live::{Acts, HostFacts, LiveConnection, Observed};
 use crate::schema::RunRow;
-use crate::truth::TruthInterval;
 use crate::{Analyzer, Config};
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::Process;
@@ -167,7 +167,7 @@ fn a_sub_cause_in_json_is_its_table() {
     let unanswered = NoAnswer { attempts: 3, time, is_half_open: false };
     let direction = Direction::ClientToServer;
     let row = OfDirection { direction, what: Explanation::from(PacketCause::NoAnswer(unanswered)) };
-    let claim = crate::words::sub_cause(&row.what.sub_cause);
+    let claim = crate::finding::words::sub_cause(&row.what.sub_cause);
     assert!(claim.contains("3 times in 3 s"), "{claim}");
     hold(SUB_CAUSES, &row, &serde_json::to_value(&row).unwrap(), "");
 }

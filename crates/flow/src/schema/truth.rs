@@ -1,7 +1,7 @@
 //! What limited a run, interval by interval, as its kernel knew it.
 
 use super::{Cell, Column, Kind, Record};
-use crate::truth::TruthInterval;
+use crate::limit::truth::TruthInterval;
 
 /// Rows of truth.
 pub enum TruthIntervals {}

@@ -7,8 +7,8 @@ use super::marks::Mark;
 use super::packet::{Packet, PathEnds};
 use super::silences::{Acked, Sent};
 use super::stall::Resumed;
+use crate::capture::segment::{Flags, SackBlocks, SequenceNumber};
 use crate::connection::{Label, LabelSet};
-use crate::segment::{Flags, SackBlocks, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant, Rate};
 
 /// The points of one connection. Ends are numbered as in the tracker.

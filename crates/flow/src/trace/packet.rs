@@ -1,8 +1,8 @@
 //! A packet as it is written down for the graphs: in one cache line, so that writing it down costs
 //! little. Most connections' graphs are never looked at, and then nothing else is ever done.
 
+use crate::capture::segment::{Flags, SackBlocks, Segment, SequenceNumber};
 use crate::connection::LabelSet;
-use crate::segment::{Flags, SackBlocks, Segment, SequenceNumber};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// What is not known.

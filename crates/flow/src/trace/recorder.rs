@@ -9,7 +9,7 @@ use super::bounds::TraceBounds;
 use super::digest::Digest;
 use super::direction::DirectionTrace;
 use super::packet::{Known, Packet, PacketLog, PathEnds};
-use crate::segment::Segment;
+use crate::capture::segment::Segment;
 use fullpipe_model::units::{Instant, Rate};
 
 /// A packet takes as much memory as so many points, about.

@@ -4,7 +4,7 @@
 
 use super::score::{Data, Edge};
 use fullpipe_flow::capture::Unpack;
-use fullpipe_flow::segment::{Segment, SequenceNumber};
+use fullpipe_flow::capture::segment::{Segment, SequenceNumber};
 use fullpipe_model::link::log::{Decoder, Direction, Fate, Record};
 use fullpipe_model::link::rule::PacketKey;
 use std::collections::{HashMap, VecDeque};

@@ -6,10 +6,10 @@
 mod tally;
 
 use super::fates::{Arrival, Fates};
+use fullpipe_flow::capture::segment::{Flags, Parsed, Segment};
 use fullpipe_flow::capture::{self, Opened, Opener, Unpack};
 use fullpipe_flow::connection::{Connection, Direction, Label, Labels};
 use fullpipe_flow::limit::{Cause, Limit, Verdict};
-use fullpipe_flow::segment::{Flags, Parsed, Segment};
 use fullpipe_flow::{Analyzer, Config, PacketFacts, length_behind_link};
 use std::path::{Path, PathBuf};
 pub use tally::Score;

@@ -5,7 +5,7 @@ use crate::score::capture_in;
 use fullpipe_flow::capture::{self, Unpack};
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, PacketCause};
-use fullpipe_flow::words;
+use fullpipe_flow::finding::words;
 use fullpipe_flow::{Analyzer, Config};
 use std::path::Path;
 

@@ -4,10 +4,10 @@
 use crate::sim::{self, Point, Transfer, millis};
 use crate::{LOSS, shown};
 use fullpipe_flow::capture::LinkType;
+use fullpipe_flow::capture::recapture::{CaptureChange, CapturedRecord, Recapture, as_host};
 use fullpipe_flow::connection::Label;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::limit::Verdict;
-use fullpipe_flow::recapture::{CaptureChange, CapturedRecord, Recapture, as_host};
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::limit::Limit;
 use fullpipe_model::units::Duration;

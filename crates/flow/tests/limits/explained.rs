@@ -5,8 +5,8 @@ use crate::as_captured::each_limit;
 use crate::sim::{Point, Transfer};
 use fullpipe_flow::Config;
 use fullpipe_flow::finding::Finding;
+use fullpipe_flow::finding::words;
 use fullpipe_flow::limit::Limit;
-use fullpipe_flow::words;
 
 /// The first finding of the server's data.
 fn first(transfer: &Transfer, point: Point) -> Finding {

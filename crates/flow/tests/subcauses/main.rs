@@ -10,8 +10,8 @@ mod path;
 
 use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, PacketCause, worst_first};
+use fullpipe_flow::finding::words;
 use fullpipe_flow::limit::Limit;
-use fullpipe_flow::words;
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::units::Duration;
 use std::fmt::Write;

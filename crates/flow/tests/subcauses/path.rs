@@ -4,8 +4,8 @@ use super::{analysed, sub_causes};
 use fullpipe_flow::account::Cause;
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::diagnosis::{PacketCause, PathMtu, ScaleSign, WindowScale};
+use fullpipe_flow::finding::words;
 use fullpipe_flow::limit::Limit;
-use fullpipe_flow::words;
 use fullpipe_model::units::{Bytes, Duration};
 use std::fmt::Write;
 

@@ -21,7 +21,9 @@ mod measured;
 mod note;
 mod path;
 mod plan;
+pub mod prove;
 mod sheet;
+pub mod window_control;
 
 pub use connections::{ConnectionsSheet, Fit, HostConnections, MemoryFit, SocketMemory, TcpMem};
 pub use file_sheet::{FileSheet, FileTime, SteadyBy};

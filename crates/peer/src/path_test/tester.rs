@@ -6,7 +6,7 @@ use super::mtu::{PathMtu, Prober};
 use super::running::{Collected, Running};
 use super::{HostFacts, Sampler, TestError, samples};
 use crate::{Channel, Client, Kind};
-use fullpipe_flow::path_test::{Seen, TestConnection};
+use fullpipe_flow::finding::path_test::{Seen, TestConnection};
 use fullpipe_kernel::host::clock;
 use fullpipe_model::observe::Sample;
 use fullpipe_model::units::{Bytes, Duration, Instant};

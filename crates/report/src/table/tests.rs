@@ -1,7 +1,7 @@
 //! What every table holds, and that each fits a terminal.
 
 use super::*;
-use crate::figure;
+use crate::table::figure;
 use fullpipe_model::law::window::{Windows, rate};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 use proptest::prelude::*;

@@ -2,8 +2,8 @@
 //! other.
 
 use super::{INTERVAL, RunVerdict, Sequence, TruthRun, Vantage, answer};
+use fullpipe_flow::diagnosis::live::{HostFacts, Observed};
 use fullpipe_flow::limit::{PathHint, from_receiver, from_samples};
-use fullpipe_flow::live::{HostFacts, Observed};
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::Sample;
 use fullpipe_model::scenario::Cause;

@@ -8,7 +8,7 @@ use fullpipe_analyze::LabelledPacket;
 use fullpipe_columnar::Layout;
 use fullpipe_flow::connection::LabelSet;
 use fullpipe_flow::schema::{Object, PACKETS, PacketRow};
-use fullpipe_report::analysis::remarks;
+use fullpipe_report::connection::analysis::remarks;
 use std::io::{BufWriter, StdoutLock, Write};
 
 /// The destination of the lines.

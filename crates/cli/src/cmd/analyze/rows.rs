@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use fullpipe_columnar::RowKind;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::schema::{CONNECTIONS, Versioned, connection_rows, csv_header, csv_line};
-use fullpipe_report::escape;
+use fullpipe_report::table::escape;
 use serde::Serialize;
 use std::io::{BufWriter, IsTerminal as _, StdoutLock, Write};
 

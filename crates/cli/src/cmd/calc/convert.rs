@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::terminal::{layout, print, print_json};
 use clap::Args;
 use fullpipe_model::units::Rate;
-use fullpipe_report::convert::{Conversion, rate_or_curls};
+use fullpipe_report::plan::convert::{Conversion, rate_or_curls};
 
 /// Show a rate in the units of links, of programs and of curl.
 ///

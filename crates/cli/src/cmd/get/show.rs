@@ -4,7 +4,7 @@ use crate::cmd::waits;
 use crate::terminal::print;
 use fullpipe_model::limit::{Cause, Limit};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
-use fullpipe_report::escape;
+use fullpipe_report::table::escape;
 use fullpipe_transfer::{GetEvent, GetRequest, Got, Reason, Target};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;

@@ -6,7 +6,10 @@ use clap::{Args, Subcommand};
 use fullpipe_flow::schema::RunRow;
 use fullpipe_lab::Engine;
 use fullpipe_model::units::Bytes;
-use fullpipe_report::{Column, Table, escape, figure};
+use fullpipe_report::{
+    Column, Table,
+    table::{escape, figure},
+};
 use serde::Serialize;
 use std::path::PathBuf;
 

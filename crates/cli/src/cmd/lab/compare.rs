@@ -10,7 +10,7 @@ use clap::Args;
 use fullpipe_flow::schema::RunRow;
 use fullpipe_lab::{Engine, FailedRun, Options, load_scenarios, plan};
 use fullpipe_model::scenario::{Override, Scenario};
-use fullpipe_report::compare::{Bound, ComparedRows, Comparison, Extent, rows};
+use fullpipe_report::runs::compare::{Bound, ComparedRows, Comparison, Extent, rows};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 

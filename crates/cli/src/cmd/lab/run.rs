@@ -18,7 +18,7 @@ use fullpipe_lab::{
 };
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration, Instant};
-use fullpipe_report::rows;
+use fullpipe_report::runs::rows;
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

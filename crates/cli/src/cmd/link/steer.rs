@@ -10,7 +10,7 @@ use crate::terminal::{layout, print, print_json};
 use clap::Args;
 use fullpipe_kernel::network::netns::NetNs;
 use fullpipe_kernel::network::redirect::Redirect;
-use fullpipe_report::{Column, Table, escape};
+use fullpipe_report::{Column, Table, table::escape};
 
 /// Change the path of a running link.
 ///

@@ -1,7 +1,7 @@
 //! From what both ends saw of a run to what it measured.
 
 use super::intervals::Interval;
-use fullpipe_flow::path_test::{Measured, PathTestRun, Rfc6349, TestConnection};
+use fullpipe_flow::finding::path_test::{Measured, PathTestRun, Rfc6349, TestConnection};
 use fullpipe_model::limit::End;
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Bytes, Duration, Rate};

@@ -6,7 +6,7 @@ use super::row::{Row, share};
 use super::screen::Screen;
 use fullpipe_model::limit::Limit;
 use fullpipe_model::units::Rate;
-use fullpipe_report::{Charset, escape};
+use fullpipe_report::{Charset, table::escape};
 use ratatui::text::{Line, Span};
 
 /// Lines of the graph of the rate.

@@ -7,7 +7,7 @@
 use super::screen::Screen;
 use super::view::Page;
 use super::{details, help, list};
-use fullpipe_report::escape;
+use fullpipe_report::table::escape;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;

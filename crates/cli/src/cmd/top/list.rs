@@ -4,7 +4,7 @@ use super::marks::{bar, columns, fitting, short_name, style};
 use super::row::Row;
 use super::screen::Screen;
 use fullpipe_model::limit::End;
-use fullpipe_report::{Charset, escape};
+use fullpipe_report::{Charset, table::escape};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 

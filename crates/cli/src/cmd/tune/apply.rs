@@ -5,14 +5,14 @@ use super::proof::{promise, prove};
 use crate::failure::Failure;
 use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
-use fullpipe_flow::proof::Proof;
+use fullpipe_flow::finding::proof::Proof;
 use fullpipe_host::tune::{
     Item, Machine, Phase, SYSCTL_FILE, Set, Standing, ThisMachine, Watcher, persisted, standing,
 };
 use fullpipe_model::change::{Change, Knob};
 use fullpipe_model::tune::HostPlan;
 use fullpipe_model::units::Duration;
-use fullpipe_report::host_plan::{Form, render};
+use fullpipe_report::plan::host_plan::{Form, render};
 use serde::Serialize;
 
 /// Change this machine's settings for a path; nothing without --yes.

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json};
 use fullpipe_host::tune::ThisMachine;
 use fullpipe_model::tune::HostPlan;
-use fullpipe_report::host_plan::{Form, render};
+use fullpipe_report::plan::host_plan::{Form, render};
 
 /// Refuses a plan that nobody in here can apply, after printing what its container needs.
 ///

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::terminal::{layout, print, print_json};
 use clap::{Args, ValueEnum};
 use fullpipe_host::tune::ThisMachine;
-use fullpipe_report::host_plan::{Form, render};
+use fullpipe_report::plan::host_plan::{Form, render};
 
 /// Say what falls short of a path on this machine, and why.
 ///

@@ -8,9 +8,9 @@
 //! keeps: only trials count whose every change the plan makes, at the end that this machine is.
 
 use crate::failure::{Failure, Kind};
-use fullpipe_flow::proof::{Proof, TrialResult, WORTH};
+use fullpipe_flow::finding::proof::{Proof, TrialResult, WORTH};
 use fullpipe_model::change::{Change, Knob, RouteMetric, Sysctl, Value};
-use fullpipe_model::prove::Remedy;
+use fullpipe_model::tune::prove::Remedy;
 use fullpipe_model::tune::{HostPlan, MeasuredPath};
 use fullpipe_model::units::Rate;
 use std::io::Write;

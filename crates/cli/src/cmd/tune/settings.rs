@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::terminal::{layout, print, print_json};
 use clap::Args;
 use fullpipe_model::change::{Scope, Sysctl};
-use fullpipe_report::host_plan;
+use fullpipe_report::plan::host_plan;
 
 /// List what can be tuned: whose it is, and whether a pod may set it.
 ///

@@ -10,7 +10,7 @@ use crate::cmd::samples::SampleFile;
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use fullpipe_analyze::SAMPLES_MAX;
-use fullpipe_flow::live::Note;
+use fullpipe_flow::diagnosis::live::Note;
 use fullpipe_host::Recorder;
 use fullpipe_kernel::{Refused, host::clock};
 use fullpipe_model::observe::{SocketEnds, SocketOptions, canonical_ends};

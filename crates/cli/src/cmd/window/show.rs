@@ -3,9 +3,9 @@
 use crate::failure::Failure;
 use crate::terminal::{layout, print, remark, remark_json};
 use fullpipe_agent::Connection;
+use fullpipe_model::tune::window_control::{Phase, Settings};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
-use fullpipe_model::window_control::{Phase, Settings};
-use fullpipe_report::{Column, Layout, Table, figure};
+use fullpipe_report::{Column, Layout, Table, table::figure};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 

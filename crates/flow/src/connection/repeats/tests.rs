@@ -1,5 +1,5 @@
 use super::*;
-use crate::segment::Flags;
+use crate::capture::segment::Flags;
 use fullpipe_model::units::Bytes;
 
 const RTT: Option<Duration> = Some(Duration::from_millis(60));
@@ -24,7 +24,10 @@ fn sent(from: u32, stamp: u32) -> Segment {
         flags: Flags::ACK,
         window: 0,
         payload: Bytes::new(1000),
-        options: crate::segment::TcpOptions { timestamps: Some((stamp, 0)), ..Default::default() },
+        options: crate::capture::segment::TcpOptions {
+            timestamps: Some((stamp, 0)),
+            ..Default::default()
+        },
         is_broken: false,
         is_header_cut: false,
     }

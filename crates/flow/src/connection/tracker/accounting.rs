@@ -4,7 +4,7 @@ use super::super::ledger::{Closes, Lags, LedgerEvent, What};
 use super::super::relabel::Relabelled;
 use super::super::{Label, LabelSet};
 use super::Tracker;
-use crate::segment::{Flags, Segment};
+use crate::capture::segment::{Flags, Segment};
 use fullpipe_model::units::{Duration, Instant};
 
 /// No path takes longer: two satellites in turn are 1.2 s.

@@ -80,7 +80,7 @@ pub enum PacketCause {
 }
 
 /// A sub-cause, and what is advised on it. It serialises as its name, its claim, its remedy and its
-/// numbers ([`crate::words`]).
+/// numbers ([`crate::finding::words`]).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     /// What lies behind the limit.

@@ -1,0 +1,317 @@
+//! A live connection as its host sees it: what limits it, what lies behind that, and which end must
+//! act. The answer of `fullpipe why`.
+//!
+//! A host takes [`Sample`]s of its socket and knows more beside: the process, what the application
+//! asked of the socket ([`SocketOptions`]), the settings of the network namespace.
+//! [`Observed::answer`] turns that into an [`Answer`]: the same diagnosis as from any samples, with
+//! causes that only the host itself can know.
+
+mod cause;
+mod host;
+mod note;
+mod path;
+mod recording;
+
+pub use host::HostFacts;
+pub use note::Note;
+pub use recording::connections;
+
+use crate::diagnosis::{Diagnosis, Explanation, Site, Sockets, SubCause};
+use crate::finding::{Finding, Headline, Remedy};
+use crate::limit::{Candidate, Cause, Limit, PathHint, Verdict};
+use fullpipe_model::limit::End;
+use fullpipe_model::observe::{Process, Sample, SocketOptions, TcpInfo};
+use fullpipe_model::tune::{HostSettings, MeasuredPath};
+use fullpipe_model::units::{Bytes, Duration, Rate, column};
+use std::net::SocketAddr;
+
+/// Who has to change something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Acts {
+    /// This host.
+    Here,
+    /// The host at the other end.
+    Peer,
+    /// Whoever runs the path, because packets are lost on it.
+    Path,
+    /// Nobody: the path is full.
+    Nobody,
+    /// It is not known.
+    Unknown,
+}
+
+impl Acts {
+    /// The stable name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Acts::Here => "here",
+            Acts::Peer => "peer",
+            Acts::Path => "path",
+            Acts::Nobody => "nobody",
+            Acts::Unknown => "unknown",
+        }
+    }
+
+    /// A text for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Acts::Here => "this host",
+            Acts::Peer => "the peer",
+            Acts::Path => "the path",
+            Acts::Nobody => "nobody",
+            Acts::Unknown => "not known",
+        }
+    }
+
+    /// Who has to act against `limit`, if this host is the end `here` of the data.
+    pub fn against(limit: Limit, here: End) -> Acts {
+        let end = match limit {
+            Limit::ReceiveWindow | Limit::ReceiverApplication => End::Receiver,
+            Limit::SendBuffer
+            | Limit::SenderApplication
+            | Limit::CongestionWindow(Cause::SlowStart) => End::Sender,
+            Limit::CongestionWindow(Cause::Loss) => return Acts::Path,
+            Limit::Link => return Acts::Nobody,
+            Limit::Unknown => return Acts::Unknown,
+        };
+        if end == here { Acts::Here } else { Acts::Peer }
+    }
+}
+
+/// What a host saw of one of its connections.
+#[derive(Debug, Clone, Copy)]
+pub struct Observed<'a> {
+    /// Which end of the data this host is.
+    pub role: End,
+    /// Samples of its socket, in order of time.
+    pub samples: &'a [Sample],
+    /// Samples of the other end's socket, on the same clock; empty unless that is on this host too.
+    pub other: &'a [Sample],
+    /// What the application asked of the socket, where that may be known.
+    pub asked: Option<SocketOptions>,
+    /// The settings of the socket's network namespace, where they are known.
+    pub settings: Option<&'a HostSettings>,
+    /// What else this host knows of it.
+    pub host: HostFacts<'a>,
+}
+
+/// The role of a socket: the sender if more was sent than received while it was sampled. Where
+/// nothing moved, the sender is the one whose data waits.
+pub fn role(samples: &[Sample]) -> End {
+    let moved = |get: fn(&TcpInfo) -> Option<Bytes>| {
+        let counts = samples.iter().filter_map(|sample| get(sample.info.as_ref()?));
+        let (least, most) =
+            counts.fold((Bytes::MAX, Bytes::ZERO), |(a, b), one| (a.min(one), b.max(one)));
+        most.saturating_sub(least)
+    };
+    let (sent, received) = (moved(|info| info.bytes_acked), moved(|info| info.bytes_received));
+    let waits = samples.last().is_some_and(|sample| sample.wqueue > sample.rqueue);
+    if sent > received || (sent == received && waits) { End::Sender } else { End::Receiver }
+}
+
+/// The kernel's account of a sender's time since its connection began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Lifetime {
+    /// Time with data to send or unacknowledged.
+    #[serde(rename = "busy_us", with = "column::micros")]
+    pub busy: Duration,
+    /// Of it, limited by the receive window.
+    #[serde(rename = "rwnd_limited_us", with = "column::micros")]
+    pub rwnd_limited: Duration,
+    /// Of it, limited by the send buffer.
+    #[serde(rename = "sndbuf_limited_us", with = "column::micros")]
+    pub sndbuf_limited: Duration,
+}
+
+/// What limits a live connection.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Answer {
+    /// This host's end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// Which end of the data this host is: that of the direction that moved more.
+    pub role: End,
+    /// What limited the data for most of the time watched.
+    #[serde(flatten)]
+    pub limit: Limit,
+    /// Its share of that time, 0 to 1.
+    pub share: f64,
+    /// How often verdicts like this one are right, 0 to 1.
+    pub confidence: f64,
+    /// Every limit with its share, largest first.
+    pub limits: Vec<Candidate>,
+    /// The time watched, from the first data to the last.
+    #[serde(rename = "time_us", with = "column::micros")]
+    pub time: Duration,
+    /// How long the first limit has held by now, without a break; at most [`Answer::time`].
+    #[serde(rename = "held_us", with = "column::micros")]
+    pub held: Duration,
+    /// Time in which neither the path nor the sending application held the data.
+    #[serde(rename = "lost_us", with = "column::micros")]
+    pub lost: Duration,
+    /// Mean goodput.
+    #[serde(rename = "goodput_bps", with = "column::rate")]
+    pub goodput: Rate,
+    /// The account of the connection's whole life; only of a sender.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lifetime: Option<Lifetime>,
+    /// The answer in a few words.
+    pub headline: Headline,
+    /// Who has to change something; not known where the answer is no more than a guess.
+    pub acts: Acts,
+    /// What would change it, at the place that [`Answer::acts`] names.
+    #[serde(flatten, serialize_with = "crate::finding::words::serialize_remedy")]
+    pub remedy: Option<Remedy>,
+    /// What lies behind the limit, as only the host can know, most important first.
+    pub causes: Vec<Explanation>,
+    /// What the verdict means, the largest share first.
+    pub findings: Vec<Finding>,
+    /// The path as it was measured, for `prove` and `tune`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<MeasuredPath>,
+}
+
+/// A connection of a host, with what limits it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct LiveConnection {
+    /// What limits it.
+    #[serde(flatten)]
+    pub answer: Answer,
+    /// The label of its network namespace.
+    pub namespace: String,
+    /// The process that has it open, where that may be known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
+    /// The user who opened it.
+    pub uid: u32,
+}
+
+/// The least length of an interval.
+const INTERVAL: Duration = Duration::from_millis(40);
+
+impl Observed<'_> {
+    /// What limits the connection; `None` with fewer than two samples.
+    pub fn answer(&self) -> Option<Answer> {
+        let last = self.samples.last()?;
+        let diagnosis = self.diagnosis()?;
+        let verdict = &diagnosis.verdict;
+        let Candidate { limit, share } = verdict.limited_by();
+        let headline = diagnosis.headline();
+        let goodput = mean_goodput(verdict);
+        let causes = self.causes(&headline, verdict, goodput);
+        let findings = diagnosis.findings();
+        let (acts, remedy) = self.advice(&headline, &causes, &findings);
+        Some(Answer {
+            local: last.local,
+            remote: last.remote,
+            role: self.role,
+            limit,
+            share,
+            confidence: verdict.confidence,
+            limits: verdict.shares.clone(),
+            time: verdict.time,
+            held: held(verdict, limit),
+            lost: diagnosis.lost(),
+            goodput,
+            lifetime: self.lifetime(),
+            headline,
+            acts,
+            remedy,
+            findings,
+            path: path::measured(self, verdict, goodput),
+            causes,
+        })
+    }
+
+    /// What lies behind the limit, with what is advised on it. What a device of this host does is
+    /// counted, whatever the verdict is, and comes first.
+    fn causes(&self, headline: &Headline, verdict: &Verdict, goodput: Rate) -> Vec<Explanation> {
+        let limit = verdict.limited_by().limit;
+        let carried = host::Carried { limit, goodput };
+        let by_socket = cause::causes(self, limit, verdict).into_iter().map(|cause| {
+            let own = Explanation::from(cause);
+            Explanation { remedy: headline.advise_behind(own.remedy), ..own }
+        });
+        let device = self.host.device(carried).filter(|_| self.role == End::Sender);
+        let of_machine = self.host.flow_cap(carried).into_iter().chain(self.host.group.cloned());
+        let first = device.into_iter().map(Explanation::from);
+        first.chain(by_socket).chain(of_machine.map(Explanation::from)).collect()
+    }
+
+    /// Who has to act, and what to do there: both follow the cause that explains the limit, or else
+    /// the limit itself.
+    fn advice(
+        &self,
+        headline: &Headline,
+        causes: &[Explanation],
+        findings: &[Finding],
+    ) -> (Acts, Option<Remedy>) {
+        let is_guess = headline.is_guess();
+        // What a machine counted is no guess.
+        let is_sure =
+            |cause: &&Explanation| !is_guess || matches!(cause.sub_cause, SubCause::Machine(_));
+        let site = |cause: &Explanation| cause.sub_cause.site(headline.limit);
+        let mut sure = causes.iter().filter(is_sure);
+        if let Some((site, remedy)) = sure.find_map(|cause| Some((site(cause)?, cause.remedy))) {
+            let acts = match site {
+                Site::Path => Acts::Path,
+                Site::End(end) if end == self.role => Acts::Here,
+                Site::End(_) => Acts::Peer,
+            };
+            return (acts, Some(remedy));
+        }
+        let acts = if is_guess { Acts::Unknown } else { Acts::against(headline.limit, self.role) };
+        (acts, findings.first().map(|finding| finding.remedy))
+    }
+
+    fn diagnosis(&self) -> Option<Diagnosis> {
+        let (hint, interval) = (PathHint::default(), INTERVAL);
+        match self.role {
+            End::Sender => {
+                let sockets = Sockets { sender: self.samples, receiver: self.other, interval };
+                Diagnosis::from_samples(sockets, hint)
+            }
+            // The sender's own counters say more than the receiver can.
+            End::Receiver if self.other.len() > 1 => {
+                let sockets = Sockets { sender: self.other, receiver: self.samples, interval };
+                Diagnosis::from_samples(sockets, hint)
+            }
+            End::Receiver => Diagnosis::from_receiver(self.samples, interval, hint),
+        }
+    }
+
+    /// The state in which the socket was last seen.
+    fn info(&self) -> Option<&TcpInfo> {
+        self.samples.iter().rev().find_map(|sample| sample.info.as_ref())
+    }
+
+    /// The first and the last state.
+    fn ends(&self) -> Option<(&TcpInfo, &TcpInfo)> {
+        self.samples.iter().find_map(|sample| sample.info.as_ref()).zip(self.info())
+    }
+
+    fn lifetime(&self) -> Option<Lifetime> {
+        let info = self.info().filter(|_| self.role == End::Sender)?;
+        Some(Lifetime {
+            busy: info.busy_time?,
+            rwnd_limited: info.rwnd_limited?,
+            sndbuf_limited: info.sndbuf_limited?,
+        })
+    }
+}
+
+fn mean_goodput(verdict: &Verdict) -> Rate {
+    let carried = verdict.intervals.iter().map(|one| one.evidence.goodput.over(one.length));
+    carried.sum::<Bytes>().per(verdict.time).unwrap_or(Rate::ZERO)
+}
+
+/// How long `limit` has held at the end of the verdict's time.
+fn held(verdict: &Verdict, limit: Limit) -> Duration {
+    let last = verdict.intervals.iter().rev().take_while(|one| one.limit() == limit);
+    last.map(|one| one.length).sum()
+}
+
+#[cfg(test)]
+mod tests;

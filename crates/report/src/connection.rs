@@ -1,0 +1,7 @@
+//! What is said of connections: analysed from a capture, followed on this host, or measured by a
+//! test.
+
+pub mod account;
+pub mod analysis;
+pub mod live;
+pub mod path_test;

@@ -1,0 +1,129 @@
+use super::*;
+use crate::{Charset, Layout};
+use fullpipe_flow::capture::LinkType;
+use fullpipe_flow::diagnosis::worst_first;
+use fullpipe_flow::{Analyzer, Config};
+use fullpipe_model::units::Instant;
+
+#[path = "../../../../flow/tests/window/mod.rs"]
+mod window;
+
+/// 100 windows of 10 kB, each a round trip of 50 ms: window by round trip is 1.6 Mbit/s. Seen at
+/// the server.
+fn captured() -> Analysis {
+    let mut analyzer = Analyzer::new(Config::default());
+    for (nanos, packet) in window::packets(40_000, 100) {
+        let at = Instant::from_nanos(1_000_000_000_000 + nanos);
+        let wire = usize::from(u16::from_be_bytes([packet[2], packet[3]]));
+        analyzer.push(at, LinkType::RAW, &packet, wire).unwrap();
+    }
+    analyzer.finish()
+}
+
+fn window_limited() -> Report {
+    Report::new("window.pcap", captured())
+}
+
+#[test]
+fn what_would_explain_it_as_well_is_told_behind_it() {
+    use fullpipe_flow::limit::{Candidate, Limit};
+    let connection = captured().connections.remove(0);
+    let layout = Layout::default();
+    assert!(!depth(&connection, layout).contains("(or "));
+    let rival = Candidate { limit: Limit::SendBuffer, share: 0.0 };
+    let mut verdict = connection.bulk().unwrap().verdict.clone();
+    verdict.intervals.iter_mut().for_each(|interval| interval.candidates.push(rival));
+    let explained = DiagnosedConnection::from_capture(connection.connection, [None, Some(verdict)])
+        .with_findings()
+        .with_intervals();
+    let told = depth(&explained, layout);
+    assert!(told.contains("receive window (or send buffer)"), "{told}");
+    assert!(told.contains("would fit as well: send buffer (100 % of that time)"), "{told}");
+    let json = serde_json::to_value(&explained).unwrap();
+    assert_eq!(json["findings"][0]["rivals"][0]["limit"], "send_buffer");
+    let data = json["intervals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .rfind(|i| i["direction"] == "server_to_client")
+        .unwrap();
+    assert_eq!(
+        (&data["candidates"][0]["limit"], &data["candidates"][1]["limit"]),
+        (&"receive_window".into(), &"send_buffer".into())
+    );
+}
+
+#[test]
+fn json_is_what_the_program_promises() {
+    let json = serde_json::to_value(window_limited()).unwrap();
+    assert_eq!(json["schema"], fullpipe_flow::schema::SCHEMA_VERSION);
+    assert_eq!(
+        (json["file"].as_str(), json["packets"].as_u64()),
+        (Some("window.pcap"), Some(1103))
+    );
+    let connection = &json["connections"][0];
+    assert_eq!(connection["server"], "198.51.100.2:80");
+    assert_eq!(connection["handshake_rtt_us"], 50_000);
+    let data = &connection["server_to_client"];
+    assert_eq!(
+        (data["payload_bytes"].as_u64(), data["in_flight_max_bytes"].as_u64()),
+        (Some(1_000_000), Some(10_000))
+    );
+    assert_eq!(data["labels"]["retransmission"], 0);
+    assert_eq!(
+        (&data["window_max_bytes"], &data["window"]["max_bytes"]),
+        (&10_000.into(), &10_000.into())
+    );
+    assert_eq!(connection["vantage"]["place"], "server");
+    assert_eq!(
+        (connection["close"].as_str(), connection["completeness"].as_u64()),
+        (Some("open"), Some(15))
+    );
+    assert_eq!(connection["client_to_server"]["window"]["max_bytes"], 10_000);
+    assert_eq!(connection["limits"][0]["direction"], "server_to_client");
+    assert_eq!(connection["limits"][0]["limit"], "receive_window");
+    let finding = &connection["findings"][0];
+    assert!(
+        finding["claim"].is_string()
+            && finding["evidence"].is_object()
+            && finding["remedy"].is_string()
+    );
+    assert!(connection.get("intervals").is_none());
+    let sum: f64 = connection["limits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["share"].as_f64().unwrap())
+        .sum();
+    assert!((sum - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn the_table_names_the_limit_and_depth_says_what_would_change_it() {
+    let mut report = window_limited();
+    worst_first(&mut report.connections);
+    let plain = Layout { charset: Charset::Ascii, ..Layout::default() };
+    let text = table(&report, 20, plain);
+    assert!(text.starts_with("window.pcap: 1103 packets, 1 TCP connection\n"), "{text}");
+    assert!(text.contains("receive window") && text.contains("tcp_rmem"), "{text}");
+    let text = depth(&report.connections[0], plain);
+    // 10 kB a round trip of 50 ms.
+    assert!(text.contains("allows 1.6"), "{text}");
+    assert!(text.contains("#0 192.0.2.1:40000 <- 198.51.100.2:80"), "{text}");
+    assert!(text.contains("tcp_rmem"), "{text}");
+    assert!(text.contains("captured at the server ("), "{text}");
+    assert!(text.contains("still open when the capture ended"), "{text}");
+    // The answer advises it, above everything.
+    assert_eq!(text.matches("let the receiver's buffer grow").count(), 1, "{text}");
+    let (answer, below) = text.split_once("Where the time went").unwrap();
+    assert!(
+        answer.contains("who must act: the client") && !below.contains("to change it"),
+        "{text}"
+    );
+}
+
+#[test]
+fn nothing_found_is_said() {
+    let report = Report::new("empty.pcap", Analysis::default());
+    assert_eq!(table(&report, 20, Layout::default()), "empty.pcap: 0 packets, 0 TCP connections\n");
+}

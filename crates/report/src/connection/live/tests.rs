@@ -1,0 +1,77 @@
+use super::*;
+use fullpipe_flow::diagnosis::live::Answer;
+use fullpipe_flow::finding::{Headline, Remedy};
+use fullpipe_flow::limit::{Candidate, Evidence, Interval, Source, Verdict};
+use fullpipe_model::observe::Process;
+use fullpipe_model::units::{Instant, Rate};
+
+/// A verdict of this confidence.
+fn headline(limit: Limit, confidence: f64) -> Headline {
+    let interval = Interval {
+        start: Instant::ZERO,
+        length: Duration::from_secs(3),
+        candidates: vec![Candidate { limit, share: 1.0 }],
+        evidence: Evidence::default(),
+    };
+    let mut verdict = Verdict::new(Source::Samples, vec![interval]);
+    verdict.confidence = confidence;
+    Headline::of(&verdict)
+}
+
+fn connection(acts: Acts, role: End) -> LiveConnection {
+    let limit = Limit::ReceiveWindow;
+    LiveConnection {
+        answer: Answer {
+            local: "[2001:db8:1111:2222:3333:4444:5555:6666]:50000".parse().unwrap(),
+            remote: "192.0.2.1:443".parse().unwrap(),
+            role,
+            limit,
+            share: 0.9,
+            confidence: 0.97,
+            limits: vec![Candidate { limit, share: 0.9 }],
+            time: Duration::from_secs(3),
+            held: Duration::from_secs(3),
+            lost: Duration::from_millis(2700),
+            goodput: Rate::from_bits_per_sec(20_000_000),
+            lifetime: None,
+            headline: headline(limit, 0.97),
+            acts,
+            remedy: Some(Remedy::ReadFaster),
+            causes: Vec::new(),
+            findings: Vec::new(),
+            path: None,
+        },
+        namespace: "host".into(),
+        process: Some(Process {
+            pid: 7,
+            name: "cu\u{1b}[31mrl".into(),
+            command: String::new(),
+            cgroup: None,
+            container: None,
+        }),
+        uid: 0,
+    }
+}
+
+#[test]
+fn the_peer_is_told_from_this_host_and_nothing_is_obeyed() {
+    let text = render(&[connection(Acts::Peer, End::Sender)], &[], Layout::default());
+    assert!(text.contains("its tcp_rmem or SO_RCVBUF"), "{text}");
+    assert!(text.contains("20.0") && text.contains("90.0"), "{text}");
+    assert!(!text.contains('\u{1b}'), "a process's name is shown, not obeyed: {text}");
+    let here = render(&[connection(Acts::Here, End::Receiver)], &[], Layout::default());
+    assert!(here.contains("who must act: this host"), "{here}");
+}
+
+#[test]
+fn the_table_says_how_sure_an_answer_is_and_a_guess_is_no_answer() {
+    let sure = render(&[connection(Acts::Peer, End::Sender)], &[], Layout::default());
+    let row = sure.lines().find(|line| line.contains("20.0")).unwrap();
+    assert!(row.contains("receive window") && row.contains(" 97 "), "{sure}");
+    let mut guess = connection(Acts::Unknown, End::Sender);
+    guess.answer.headline = headline(Limit::ReceiveWindow, 0.3);
+    let text = render(&[guess], &[], Layout::default());
+    let row = text.lines().find(|line| line.contains("20.0")).unwrap();
+    assert!(row.contains("perhaps receive window") && row.contains(" 30 "), "{text}");
+    assert!(row.trim_end().ends_with("not known"), "{text}");
+}
