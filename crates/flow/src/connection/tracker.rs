@@ -1,16 +1,16 @@
 //! An open connection, and how a segment changes it.
 
 mod accounting;
+mod data;
 
 use super::closing::Closing;
 use super::completeness::Completeness;
-use super::half::{FinishedHalf, Half, SeriesData, SeriesTimes};
+use super::half::{FinishedHalf, Half, SeriesTimes};
 use super::handshake::Handshake;
 use super::labels::{self, LabelContext, Scale};
 use super::ledger::{CapturedSpan, Ledger};
-use super::relabel::{self, Relabelled, Repetition};
+use super::relabel::{self, Relabelled};
 use super::series::MIN_INTERVAL;
-use super::stalls;
 use super::warnings::warnings;
 use super::{Connection, Difference, Label, LabelSet, Labels, vantage};
 use crate::capture::segment::{Flags, FlowKey, Segment, SequenceNumber};
@@ -240,7 +240,7 @@ impl Tracker {
     fn ends(&self, config: &Config) -> PathEnds {
         PathEnds {
             origins: [0, 1].map(|end| self.initial.of(end).map(|number| number + 1)),
-            path_rtt: self.handshake.clean_rtt().or(config.hint.rtt),
+            path_rtt: self.path_rtt(config),
             lags: [self.lag(config, 0), self.lag(config, 1)],
         }
     }
@@ -257,38 +257,46 @@ impl Tracker {
             self.client = Client::Guessed(1);
         }
         if segment.is_broken {
-            let none = LabelSet::default();
-            let by_client = self.client() == from;
-            let (labels, wireshark, is_copy) = (none, none, false);
-            let seen = Seen { labels, wireshark, difference: None, by_client, is_copy };
-            return (seen, None);
+            // Its numbers cannot be believed: it counts as a packet, and changes nothing else.
+            return (self.seen(from, Relabelled::unchanged(LabelSet::default())), None);
         }
-        let is_again = self.halves[from].recent.is_repeated(segment, self.handshake.clean_rtt());
-        // A second SYN-ACK with another number: the server forgot the first, or this is not the
-        // server.
-        let answers = segment.flags.any(Flags::SYN) && segment.flags.any(Flags::ACK);
-        let other_answer =
-            answers && self.initial.of(from).is_some_and(|known| known != segment.seq);
+        let is_copy = self.halves[from].recent.is_repeated(segment, self.handshake.clean_rtt());
+        // Before the handshake is noted: it would make the second answer's number the known one.
+        let reuses_ports = captured.reuses_ports || self.is_another_answer(segment, from);
         self.note_handshake(at, segment, from);
+        // Wireshark labels copies, too, so its memory sees every packet.
         let mut wireshark = self.wireshark_labels(at, segment, from);
-        if captured.reuses_ports || other_answer {
+        if reuses_ports {
             wireshark.add(Label::ReusedPorts);
         }
         self.label_fast_open(&mut wireshark, segment, from);
-        let (corrected, rtt) = if is_again {
+        let (corrected, rtt) = if is_copy {
             // A copy that the capture or the network made shows nothing that the first did not.
             self.halves[from].duplicate_packets += 1;
             (relabel::duplicate(wireshark), None)
         } else {
             self.note_once(config, captured, from, wireshark)
         };
-        let Relabelled { labels, difference } = match config.labels {
+        let chosen = match config.labels {
             Labels::Sack => corrected,
             Labels::Wireshark => Relabelled::unchanged(wireshark),
         };
-        self.halves[from].count(labels);
+        self.halves[from].count(chosen.labels);
+        (Seen { wireshark, is_copy, ..self.seen(from, chosen) }, rtt)
+    }
+
+    /// What is told of a packet with these labels.
+    fn seen(&self, from: usize, labelled: Relabelled) -> Seen {
+        let Relabelled { labels, difference } = labelled;
         let by_client = self.client() == from;
-        (Seen { labels, wireshark, difference, by_client, is_copy: is_again }, rtt)
+        Seen { labels, wireshark: labels, difference, by_client, is_copy: false }
+    }
+
+    /// Whether this is a second SYN-ACK with another number: the server forgot the first, or this
+    /// is not the server.
+    fn is_another_answer(&self, segment: &Segment, from: usize) -> bool {
+        let answers = segment.flags.any(Flags::SYN) && segment.flags.any(Flags::ACK);
+        answers && self.initial.of(from).is_some_and(|known| known != segment.seq)
     }
 
     /// Processes a segment that is not a copy. Returns its labels, and the round trip that it ends.
@@ -440,95 +448,14 @@ impl Tracker {
         }
     }
 
-    /// Notes the data of a segment. Returns its labels, corrected by the evidence of SACK and gaps.
-    fn note_data(
-        &mut self,
-        config: &Config,
-        at: Instant,
-        segment: &Segment,
-        from: usize,
-        labels: LabelSet,
-    ) -> Relabelled {
-        let length = segment.payload_len();
-        let half = &mut self.halves[from];
-        half.payload += u64::from(length);
-        half.payload_max = half.payload_max.max(length);
-        let is_probe = labels.contains(Label::KeepAlive) || labels.contains(Label::ZeroWindowProbe);
-        if segment.end() == segment.seq || is_probe {
-            return Relabelled::unchanged(labels);
-        }
-        let rtt = self.handshake.clean_rtt().or(config.hint.rtt);
-        let times = self.series_times(config, from);
-        let (sender, receiver) = self.pair(from);
-        let before = sender.advance(at, segment, receiver.window_field());
-        if length == 0 {
-            return Relabelled::unchanged(labels);
-        }
-        receiver.note_answer(at);
-        let mss = sender.manner.mss().into_iter().chain(receiver.manner.mss()).min();
-        let sent = sender.note_payload(segment, before, mss);
-        let mut relabelled = Relabelled::unchanged(labels);
-        if let Some(next) = before.filter(|next| next.is_before(segment.seq)) {
-            sender.board().open_gap(at, next, segment);
-        } else if before.is_some_and(|next| segment.seq.is_before(next))
-            && before != Some(segment.seq + 1)
-        {
-            let repetition = Repetition {
-                at,
-                segment,
-                new_bytes: sent.new_bytes,
-                una: sent.una,
-                duplicate_acks: receiver.memory.duplicate_acks(),
-                silent: sender.manner.silent_for(at),
-                rtt,
-            };
-            relabelled = relabel::repeated(sender.board(), &repetition, labels);
-            // An ACK may have prompted this segment a round trip ago, so the timer includes one.
-            let timer = stalls::TIMER_LEAST + rtt.unwrap_or(Duration::ZERO);
-            if relabelled.labels.contains(Label::Rto) && repetition.silent >= timer {
-                sender.note_timeout(repetition.silent);
-            }
-        }
-        let follows_gap = sender.recent.misses(segment);
-        sender.recent.counts(sent.segments);
-        sender.note_in_flight(config.labels, sent.una, segment.end());
-        sender.note_data_time(at);
-        let is_retransmission = relabelled.labels.contains(Label::Retransmission);
-        let window = receiver.known_window();
-        let data = SeriesData { sent, is_retransmission, follows_gap, window };
-        sender.note_in_series(at, segment, data, times);
-        relabelled
-    }
-
-    /// Notes what the segment acknowledges and which window it advertises. Returns whether its SACK
-    /// blocks make it a duplicate ACK, and the round trip that it ends.
-    fn note_ack(
-        &mut self,
-        at: Instant,
-        segment: &Segment,
-        from: usize,
-    ) -> (bool, Option<Duration>) {
-        if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
-            return (false, None);
-        }
-        let (sender, receiver) = self.pair(from);
-        let window = sender.note_window(segment);
-        let has_new_sack = receiver.note_sack(at, segment);
-        let carries_nothing = segment.end() == segment.seq;
-        let is_duplicate = has_new_sack && receiver.una() == Some(segment.ack) && carries_nothing;
-        let rtt = receiver.age_of(at, segment.ack);
-        if let Some(ack) = receiver.note_acknowledged(at, segment.ack, rtt) {
-            sender.manner.acknowledges(ack.bytes, ack.segment_size, ack.late);
-            receiver.note_late_ack(at, segment, ack);
-        }
-        receiver.note_ack_in_series(at, segment, window, rtt);
-        (is_duplicate, rtt)
+    /// The round trip of the path: the handshake's, where it was clean, else the given one.
+    fn path_rtt(&self, config: &Config) -> Option<Duration> {
+        self.handshake.clean_rtt().or(config.hint.rtt)
     }
 
     /// What a series of intervals of this end's data starts with.
     fn series_times(&self, config: &Config, from: usize) -> SeriesTimes {
-        let rtt = self.handshake.clean_rtt().or(config.hint.rtt);
-        let interval = rtt.map(|rtt| rtt.max(MIN_INTERVAL));
+        let interval = self.path_rtt(config).map(|rtt| rtt.max(MIN_INTERVAL));
         SeriesTimes { interval, shown: config.interval, lag: self.lag(config, from) }
     }
 
@@ -538,7 +465,7 @@ impl Tracker {
         let client = self.client();
         let measured = match config.capture_point {
             CapturePoint::SenderEdge => Some(Duration::ZERO),
-            CapturePoint::ReceiverEdge => self.handshake.clean_rtt().or(config.hint.rtt),
+            CapturePoint::ReceiverEdge => self.path_rtt(config),
             CapturePoint::Unknown if from == client => self.handshake.client_side(),
             CapturePoint::Unknown => self.handshake.server_side(),
         };
