@@ -28,7 +28,8 @@ pub fn breaches(sources: &[(PathBuf, String)]) -> Vec<String> {
         .collect()
 }
 
-fn is_of_the_product(file: &Path) -> bool {
+/// Whether a file is product code, not a test.
+pub fn is_of_the_product(file: &Path) -> bool {
     let is_test = file.iter().any(|part| part == "tests") || file.ends_with("tests.rs");
     file.iter().any(|part| part == "src") && !is_test
 }

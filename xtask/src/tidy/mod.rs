@@ -2,6 +2,7 @@
 
 mod answers;
 mod circles;
+mod closures;
 mod columns;
 mod functions;
 mod homes;
@@ -92,6 +93,7 @@ pub fn run() -> anyhow::Result<()> {
     }
     breaches.extend(public::breaches(&sources));
     breaches.extend(homes::breaches(&sources));
+    breaches.extend(closures::breaches(&sources));
     breaches.extend(unsafe_forbidden(root));
     let breaches = beyond_known(&breaches);
     if breaches.is_empty() {
