@@ -28,4 +28,4 @@ mod why;
 pub use packets::{Captured, Packets};
 pub use recorder::Recorder;
 pub use sampler::SocketSampler;
-pub use why::{Followed, Following, Found, Selection, WhyOptions, why, why_one};
+pub use why::{Followed, Following, Found, WhyOptions, why, why_one};

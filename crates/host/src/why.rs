@@ -1,15 +1,16 @@
 //! Why the host's connections are slow: the busiest are followed for some seconds, and each gets an
 //! answer.
 //!
-//! [`why`] looks twice to see which connections are busy, follows those that a [`Selection`] asks
-//! for, and asks the sockets what their applications set. Where both ends of a connection are on
-//! this host, each is evidence for the other, and the sender's end has the answer.
+//! [`why`] looks twice to see which connections are busy, follows those that a [`LiveFilter`]
+//! selects, and asks the sockets what their applications set. Where both ends of a connection are
+//! on this host, each is evidence for the other, and the sender's end has the answer.
 
 use crate::follow::{Target, follow};
 use crate::machine::{
     Counters, Holder, group_is_short, memory_pressure, offloads_off, physical_devices, vendor,
 };
 use crate::watch::{SocketKey, Watch, WatchedSocket};
+use fullpipe_flow::connection::filter::LiveFilter;
 use fullpipe_flow::diagnosis::Explanation;
 use fullpipe_flow::diagnosis::live::{Answer, HostFacts, LiveConnection, Note, Observed, role};
 use fullpipe_kernel::run::sandbox::Interrupt;
@@ -18,27 +19,14 @@ use fullpipe_model::limit::End;
 use fullpipe_model::observe::{Egress, Process, Sample, SocketOptions};
 use fullpipe_model::units::{Bytes, Duration};
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
-
-/// Which connections are meant; all that are given must hold.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Selection {
-    /// Of this process.
-    pub pid: Option<u32>,
-    /// With this port at either end.
-    pub port: Option<u16>,
-    /// With this address at the other end.
-    pub peer: Option<IpAddr>,
-    /// Of a process whose control group's path contains this.
-    pub cgroup: Option<String>,
-    /// Whether connections over loopback count as well.
-    pub loopback: bool,
-}
 
 /// How to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WhyOptions {
+    /// Whether connections over loopback count as well.
+    pub loopback: bool,
     /// How long to follow the connections.
     pub span: Duration,
     /// How many connections to follow at most, the busiest first.
@@ -74,19 +62,11 @@ pub struct Found {
     pub connections: usize,
 }
 
-impl Selection {
-    fn has(&self, socket: &WatchedSocket) -> bool {
-        let process = socket.process.as_deref();
-        let ports = [socket.local.port(), socket.remote.port()];
-        let group = |part: &String| {
-            process.and_then(|p| p.cgroup.as_ref()).is_some_and(|path| path.contains(part))
-        };
-        self.pid.is_none_or(|pid| process.is_some_and(|process| process.pid == pid))
-            && self.port.is_none_or(|port| ports.contains(&port))
-            && self.peer.is_none_or(|peer| socket.remote.ip() == peer)
-            && self.cgroup.as_ref().is_none_or(group)
-            && (self.loopback || !is_loopback(socket))
-    }
+/// Whether a connection is meant.
+fn is_selected(socket: &WatchedSocket, filter: &LiveFilter, options: WhyOptions) -> bool {
+    let process = socket.process.as_deref();
+    filter.matches(socket.local, socket.remote, process)
+        && (options.loopback || !is_loopback(socket))
 }
 
 fn is_loopback(socket: &WatchedSocket) -> bool {
@@ -96,7 +76,7 @@ fn is_loopback(socket: &WatchedSocket) -> bool {
 /// Finds out what limits the selected connections. `tick` is called with the time that has passed.
 pub fn why(
     watch: &mut Watch,
-    selection: &Selection,
+    filter: &LiveFilter,
     options: WhyOptions,
     interrupt: &Interrupt,
     tick: &mut dyn FnMut(Duration),
@@ -107,8 +87,8 @@ pub fn why(
         return Ok(Found::default());
     }
     watch.look()?;
-    let mut busy: Vec<&WatchedSocket> =
-        watch.busy().into_iter().filter(|socket| selection.has(socket)).collect();
+    let mut busy = watch.busy();
+    busy.retain(|socket| is_selected(socket, filter, options));
     let selected = busy.len();
     busy.sort_by_key(|socket| std::cmp::Reverse((waits(socket), socket.rate(), socket.key)));
     busy.truncate(options.most);

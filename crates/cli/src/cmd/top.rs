@@ -4,7 +4,6 @@ mod details;
 mod draw;
 #[cfg(test)]
 mod examples;
-mod filter;
 mod help;
 mod keys;
 mod list;
@@ -19,7 +18,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{charset, print};
 use clap::Args;
 use draw::{FRAME_LINES, draw, text};
-use filter::RowFilter;
+use fullpipe_flow::connection::filter::LiveFilter;
 use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_kernel::host::clock;
 use fullpipe_kernel::process::suspend::Suspension;
@@ -61,6 +60,10 @@ pub struct Top {
     /// Order: lost, rate, retransmitted, process or address.
     #[arg(long, value_name = "ORDER", value_enum, default_value = "lost")]
     sort: Sort,
+    /// Only these connections: peer ADDRESS, host ADDRESS, net ADDRESS/LENGTH, port N, portrange
+    /// N-M, pid N, process TEXT, cgroup TEXT, and, or, not, ( ).
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<LiveFilter>,
     /// Only connections with this port at either end.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
@@ -118,13 +121,16 @@ impl Top {
         }
     }
 
-    fn filter(&self) -> RowFilter {
-        let mut filter = RowFilter::default();
-        self.port.into_iter().for_each(|port| filter.port(port));
-        self.peer.into_iter().for_each(|peer| filter.peer(peer));
-        self.pid.into_iter().for_each(|pid| filter.pid(pid));
-        self.process.iter().for_each(|name| filter.process(name));
-        filter
+    /// Which connections are shown first: all that is given must hold.
+    fn filter(&self) -> LiveFilter {
+        let one_by_one = [
+            self.filter.clone(),
+            self.port.map(LiveFilter::port),
+            self.peer.map(LiveFilter::peer),
+            self.pid.map(LiveFilter::pid),
+            self.process.as_deref().map(LiveFilter::process),
+        ];
+        one_by_one.into_iter().flatten().fold(LiveFilter::default(), LiveFilter::and)
     }
 
     fn print_once(

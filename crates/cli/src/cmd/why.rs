@@ -8,12 +8,13 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, ValueEnum};
 use files::Files;
+use fullpipe_flow::connection::filter::LiveFilter;
 use fullpipe_flow::diagnosis::live::LiveConnection;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Explanation};
 use fullpipe_flow::limit::Limit;
 use fullpipe_flow::schema::Version;
 use fullpipe_host::watch::{Namespaces, Watch};
-use fullpipe_host::{Found, Selection, WhyOptions};
+use fullpipe_host::{Found, WhyOptions};
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, host::clock};
 use fullpipe_model::units::{Duration, Instant, column};
@@ -37,6 +38,7 @@ Examples:
   fullpipe why
   fullpipe why https://example.org/large.iso
   fullpipe why --port 443 --for 10s
+  fullpipe why --filter 'process nginx and not net 10.0.0.0/8'
   fullpipe why --pid 4711 --json | jq '.connections[0].acts'
   fullpipe why --peer 192.0.2.7 --record samples.jsonl
   fullpipe why --watch --parquet connections.parquet
@@ -44,7 +46,7 @@ Examples:
 pub struct Why {
     /// Download this for some seconds, as `get` does, and say what limits that: http:// or
     /// https://, through the proxies that the environment names.
-    #[arg(value_name = "URL", conflicts_with_all = ["pid", "port", "peer", "cgroup", "watch"])]
+    #[arg(value_name = "URL", conflicts_with_all = ["filter", "pid", "port", "peer", "cgroup", "watch"])]
     url: Option<String>,
     /// Trust the certificates in FILE (PEM) instead of this machine's.
     #[arg(long, value_name = "FILE", requires = "url")]
@@ -52,6 +54,10 @@ pub struct Why {
     /// Trust any certificate.
     #[arg(short = 'k', long, requires = "url")]
     insecure: bool,
+    /// Only these connections: peer ADDRESS, host ADDRESS, net ADDRESS/LENGTH, port N, portrange
+    /// N-M, pid N, process TEXT, cgroup TEXT, and, or, not, ( ).
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<LiveFilter>,
     /// Only connections of this process.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
@@ -192,23 +198,31 @@ impl Why {
             tell_of_packets(&looked);
             return Ok(looked);
         }
-        let selection = Selection {
-            pid: self.pid,
-            port: self.port,
-            peer: self.peer,
-            cgroup: self.cgroup.clone(),
-            // Somebody who names a connection means it, wherever it leads.
-            loopback: self.loopback
-                || self.pid.is_some()
-                || self.port.is_some()
-                || self.peer.is_some(),
-        };
-        let options = WhyOptions { span: self.span, most: self.most.into() };
+        let filter = self.filter();
+        // Somebody who names a connection means it, wherever it leads; a control group has others.
+        let is_named = self.filter.is_some()
+            || self.pid.is_some()
+            || self.port.is_some()
+            || self.peer.is_some();
+        let loopback = self.loopback || is_named;
+        let options = WhyOptions { loopback, span: self.span, most: self.most.into() };
         let bar = bar(self.span);
         let mut tick = |passed: Duration| bar.set_position(passed.as_micros());
-        let found = fullpipe_host::why(watch, &selection, options, interrupt, &mut tick);
+        let found = fullpipe_host::why(watch, &filter, options, interrupt, &mut tick);
         bar.finish_and_clear();
         Ok(Looked { found: found.map_err(failed)?, ..Looked::default() })
+    }
+
+    /// Which connections are meant: all that is given must hold.
+    fn filter(&self) -> LiveFilter {
+        let one_by_one = [
+            self.filter.clone(),
+            self.pid.map(LiveFilter::pid),
+            self.port.map(LiveFilter::port),
+            self.peer.map(LiveFilter::peer),
+            self.cgroup.as_deref().map(LiveFilter::cgroup),
+        ];
+        one_by_one.into_iter().flatten().fold(LiveFilter::default(), LiveFilter::and)
     }
 
     fn show(&self, look: &Looked, looked: Instant, watch: &Watch) -> Result<(), Failure> {

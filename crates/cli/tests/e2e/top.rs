@@ -60,6 +60,15 @@ fn a_reader_that_does_not_read_is_shown() {
     assert!(top.out.contains(&process), "{}", top.out);
     let other = program.run(&["top", "--once", "--interval", "100ms", "--peer", "192.0.2.1"]);
     assert!(!other.out.contains(&port), "{}", other.out);
+    for (filter, is_shown) in [
+        (format!("port {port} and pid {process}"), true),
+        (format!("port {port} and not pid {process}"), false),
+    ] {
+        let top = program.run(&["top", "--once", "--interval", "100ms", "--filter", &filter]);
+        assert_eq!(top.out.contains(&remote.to_string()), is_shown, "{filter}: {}", top.out);
+        let why = program.run(&["why", "--for", "500ms", "--json", "--filter", &filter]);
+        assert_eq!(why.out.contains(&remote.to_string()), is_shown, "{filter}: {}", why.out);
+    }
 }
 
 fn no_terminal_is_told_what_to_use() {

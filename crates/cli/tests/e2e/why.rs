@@ -388,6 +388,7 @@ fn refusals() {
         (&["why", "ftp://host/file"], "neither http nor https"),
         (&["why", "http://127.0.0.1/", "--pid", "1"], "cannot be used"),
         (&["why", "--peer", "host"], "--peer"),
+        (&["why", "--filter", "prot 443"], "'prot' is none of host, peer, net"),
         (&["why", "--most", "0"], "--most"),
     ] {
         let finished = program.run(words);

@@ -56,7 +56,9 @@ fn foot<'a>(screen: &Screen, width: u16) -> Line<'a> {
     let view = screen.view;
     if let Some(text) = &view.typing {
         let text = escape::in_line(text).into_owned();
-        return Line::raw(format!("filter: {text}_  (:port, address, process, pid:N; Enter, Esc)"));
+        return Line::raw(format!(
+            "filter: {text}_  (443, address, process; and, or, not; Enter, Esc)"
+        ));
     }
     let keys: &[&str] = match view.page {
         Page::List => &LIST_KEYS,
@@ -87,10 +89,10 @@ pub fn text(buffer: &Buffer) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::examples::{longest, row, snapshot};
-    use super::super::filter::RowFilter;
     use super::super::row::{Row, Snapshot};
     use super::super::view::View;
     use super::*;
+    use fullpipe_flow::connection::filter::LiveFilter;
     use fullpipe_model::limit::Limit;
     use fullpipe_model::units::Duration;
     use fullpipe_report::Charset;
@@ -218,7 +220,7 @@ mod tests {
     fn nothing_busy_and_nothing_that_fits_are_said() {
         let empty = Snapshot { connections: 7, ..Snapshot::default() };
         assert!(drawn(80, 24, &View::default(), &empty).contains("No connection moves data"));
-        let view = View { filter: RowFilter::typed("nothing"), ..View::default() };
+        let view = View { filter: LiveFilter::typed("nothing"), ..View::default() };
         assert!(drawn(80, 24, &view, &snapshot()).contains("None of 3 busy connections fits"));
     }
 

@@ -1,8 +1,15 @@
 //! Connections that the tests of the screen show.
 
-use super::row::{Moment, ProcessName, Row, Snapshot};
+use super::row::{Moment, Row, Snapshot};
 use fullpipe_model::limit::{Cause, End, Limit};
+use fullpipe_model::observe::Process;
 use fullpipe_model::units::{Duration, Rate};
+use std::sync::Arc;
+
+fn process(pid: u32, name: &str, command: &str) -> Option<Arc<Process>> {
+    let (name, command) = (name.into(), command.into());
+    Some(Arc::new(Process { pid, name, command, cgroup: None, container: None }))
+}
 
 /// A sender that its send buffer limits.
 pub fn row() -> Row {
@@ -12,11 +19,7 @@ pub fn row() -> Row {
         local: "10.0.0.1:40000".parse().unwrap(),
         remote: "10.0.0.2:443".parse().unwrap(),
         role: End::Sender,
-        process: Some(ProcessName {
-            pid: 4711,
-            name: "curl".into(),
-            command: "curl -T file https://10.0.0.2/".into(),
-        }),
+        process: process(4711, "curl", "curl -T file https://10.0.0.2/"),
         rate: "55.05MB/s".parse().unwrap(),
         retransmissions: 3,
         times: vec![(Limit::SendBuffer, seconds(75)), (Limit::Link, seconds(25))],
@@ -37,11 +40,7 @@ pub fn longest() -> Row {
         local: "[2001:db8:aaaa:bbbb:cccc:dddd:eeee:1111]:54321".parse().unwrap(),
         remote: "[2001:db8:1111:2222:3333:4444:5555:6666]:65535".parse().unwrap(),
         role: End::Receiver,
-        process: Some(ProcessName {
-            pid: 4_194_304,
-            name: "fifteen-letters".into(),
-            command: "/usr/bin/fifteen-letters".into(),
-        }),
+        process: process(4_194_304, "fifteen-letters", "/usr/bin/fifteen-letters"),
         rate: "112MB/s".parse().unwrap(),
         retransmissions: 0,
         times: vec![
@@ -64,8 +63,7 @@ pub fn snapshot() -> Snapshot {
         times: vec![(Limit::ReceiverApplication, Duration::from_secs(10))],
         ..row()
     };
-    let nginx = ProcessName { pid: 80, name: "nginx".into(), command: "nginx: worker".into() };
-    let fast = Row { process: Some(nginx), ..longest() };
+    let fast = Row { process: process(80, "nginx", "nginx: worker"), ..longest() };
     Snapshot {
         rows: vec![unknown, fast, row()],
         connections: 1034,

@@ -8,7 +8,7 @@ const KEYS: [(&str, &str); 8] = [
     ("up, down, j, k", "select a connection; PgUp, PgDn, Home, End go further"),
     ("Enter", "show the graphs of the selected one; Esc goes back"),
     ("l r t n a", "order by lost time, rate, retransmitted, process name, address"),
-    ("/", "filter: 443, 10.0.0.2, nginx, pid:4711; all words must fit"),
+    ("/", "filter: 443, 10.0.0.2, nginx; and, or, not, port N, pid N"),
     ("Esc", "remove the filter"),
     ("p, blank", "hold the picture; sampling goes on"),
     ("q, Ctrl-C", "end"),

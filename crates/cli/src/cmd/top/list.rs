@@ -32,7 +32,7 @@ pub fn title<'a>(screen: &Screen, width: u16) -> Line<'a> {
         if view.is_paused { ", PAUSED".into() } else { format!(", every {}", screen.interval) };
     let order = format!(", by {}", view.sort.word());
     let mut only = String::new();
-    if !view.filter.is_empty() {
+    if !view.filter.is_any() {
         only = format!(", only {}", escape::in_line(&view.filter.to_string()));
     }
     // Where there is no room for all, what hides connections is said first.

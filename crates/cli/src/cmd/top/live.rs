@@ -1,6 +1,6 @@
 //! The snapshot of the host's connections as they are.
 
-use super::row::{Id, Moment, ProcessName, Row, Snapshot};
+use super::row::{Id, Moment, Row, Snapshot};
 use fullpipe_host::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_model::limit::Limit;
 use fullpipe_model::observe::{Sample, TcpInfo};
@@ -39,11 +39,7 @@ fn row(socket: &WatchedSocket) -> Row {
         local: socket.local,
         remote: socket.remote,
         role: socket.role(),
-        process: socket.process.as_ref().map(|process| ProcessName {
-            pid: process.pid,
-            name: process.name.clone(),
-            command: process.command.clone(),
-        }),
+        process: socket.process.clone(),
         rate: socket.rate(),
         retransmissions: socket.retransmissions(),
         times,

@@ -1,8 +1,11 @@
 //! What the screen shows, as plain data: a snapshot of the host's busy connections.
 
+use fullpipe_flow::connection::filter::LiveFilter;
 use fullpipe_model::limit::{End, Limit};
+use fullpipe_model::observe::Process;
 use fullpipe_model::units::{Duration, Rate};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// The host's connections at one moment.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +35,7 @@ pub struct Row {
     /// Which end this is.
     pub role: End,
     /// The process, if known.
-    pub process: Option<ProcessName>,
+    pub process: Option<Arc<Process>>,
     /// What moved in the last moment.
     pub rate: Rate,
     /// Segments sent again.
@@ -45,17 +48,6 @@ pub struct Row {
     pub facts: Vec<(&'static str, String)>,
 }
 
-/// A process, as much as the screen shows of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProcessName {
-    /// Its id.
-    pub pid: u32,
-    /// Its name.
-    pub name: String,
-    /// What was started.
-    pub command: String,
-}
-
 /// What a connection did between two looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moment {
@@ -66,6 +58,11 @@ pub struct Moment {
 }
 
 impl Row {
+    /// Whether the filter selects it.
+    pub fn passes(&self, filter: &LiveFilter) -> bool {
+        filter.matches(self.local, self.remote, self.process.as_deref())
+    }
+
     /// The limit that held longest.
     pub fn limit(&self) -> Option<Limit> {
         self.times.first().map(|(limit, _)| *limit)

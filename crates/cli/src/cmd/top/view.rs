@@ -1,7 +1,7 @@
 //! What the user chose to see: order, filter, selection, and what each key does.
 
-use super::filter::RowFilter;
 use super::row::{Id, Row, Snapshot};
+use fullpipe_flow::connection::filter::LiveFilter;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ pub struct View {
     /// The order of the list.
     pub sort: Sort,
     /// What the list is restricted to.
-    pub filter: RowFilter,
+    pub filter: LiveFilter,
     /// The text of a filter that is being typed.
     pub typing: Option<String>,
     /// Whether the picture stands still.
@@ -83,7 +83,7 @@ impl View {
     /// The rows that the list shows, in its order.
     pub fn rows<'a>(&self, snapshot: &'a Snapshot) -> Vec<&'a Row> {
         let mut rows: Vec<&Row> =
-            snapshot.rows.iter().filter(|row| self.filter.fits(row)).collect();
+            snapshot.rows.iter().filter(|row| row.passes(&self.filter)).collect();
         let name = |row: &Row| row.process.as_ref().map(|process| process.name.clone());
         match self.sort {
             Sort::Lost => rows.sort_by_cached_key(|row| Reverse((row.lost(), row.rate))),
@@ -128,13 +128,13 @@ impl View {
             _ if self.typing.is_some() => self.type_key(key.code),
             _ if self.page == Page::Help => self.page = Page::List,
             KeyCode::Char('q') => return Request::Quit,
-            KeyCode::Esc if self.page == Page::List && !self.filter.is_empty() => {
-                self.filter = RowFilter::default();
+            KeyCode::Esc if self.page == Page::List && !self.filter.is_any() => {
+                self.filter = LiveFilter::default();
             }
             KeyCode::Esc | KeyCode::Backspace | KeyCode::Left => self.page = Page::List,
             KeyCode::Enter | KeyCode::Right => self.open(snapshot),
             KeyCode::Char('?' | 'h') => self.page = Page::Help,
-            KeyCode::Char('/') => self.typing = Some(self.filter.to_string()),
+            KeyCode::Char('/') => self.typing = Some(self.filter_text()),
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
             KeyCode::Char('l') => self.order(Sort::Lost, snapshot),
             KeyCode::Char('r') => self.order(Sort::Rate, snapshot),
@@ -144,6 +144,11 @@ impl View {
             other => self.step(other, snapshot, page_rows),
         }
         Request::Draw
+    }
+
+    /// The filter as it would be typed; nothing where it selects all.
+    fn filter_text(&self) -> String {
+        if self.filter.is_any() { String::new() } else { self.filter.to_string() }
     }
 
     fn open(&mut self, snapshot: &Snapshot) {
@@ -172,7 +177,7 @@ impl View {
         let Some(text) = &mut self.typing else { return };
         match key {
             KeyCode::Enter => {
-                self.filter = RowFilter::typed(text);
+                self.filter = LiveFilter::typed(text);
                 self.typing = None;
             }
             KeyCode::Esc => self.typing = None,
@@ -218,7 +223,7 @@ mod tests {
             press(&mut view, KeyCode::Char(key));
         }
         press(&mut view, KeyCode::Backspace);
-        assert!(view.filter.is_empty(), "it is in force when it is complete");
+        assert!(view.filter.is_any(), "it is in force when it is complete");
         press(&mut view, KeyCode::Enter);
         assert_eq!((view.filter.to_string().as_str(), view.rows(&snapshot()).len()), ("ngin", 1));
         press(&mut view, KeyCode::Esc);
