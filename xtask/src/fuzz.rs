@@ -9,14 +9,18 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How many inputs each target gets in CI, its corpus among them: the slowest target takes some 20
-/// seconds for them on one core.
+/// How many inputs each target gets in CI, its corpus among them: some seconds for most.
 const RUNS_IN_CI: u64 = 30_000;
-/// A target that takes longer for [`RUNS_IN_CI`] is cut off here, so that it cannot stop CI.
-const CI_TIME_MAX: Duration = Duration::from_secs(60);
+/// Targets whose inputs take long each, with as many as take some seconds: a download is a pair of
+/// sockets and a server, a path many packets in virtual time.
+const SLOW_TARGETS: [(&str, u64); 2] = [("get_answer", 5_000), ("packet_path", 400)];
+/// A target that takes longer for its runs is cut off here, so that it cannot stop CI. None should:
+/// what a cut-off run has seen depends on the machine.
+const MAX_TIME_IN_CI: Duration = Duration::from_secs(60);
 
 /// Options of `cargo xtask hunt`.
 #[derive(Args)]
@@ -35,7 +39,8 @@ pub struct Hunt {
 /// What a target runs.
 #[derive(Clone, Copy)]
 enum Amount {
-    Runs(u64),
+    /// [`RUNS_IN_CI`], or what [`SLOW_TARGETS`] has.
+    Ci,
     Time(Duration),
 }
 
@@ -65,7 +70,7 @@ fn seed_from_clock() -> u32 {
     since.as_secs() as u32
 }
 
-/// Runs every target of `fuzz/` on its corpus and on the same [`RUNS_IN_CI`] inputs each time.
+/// Runs every target of `fuzz/` on its corpus and on the same inputs each time.
 pub fn replay() -> anyhow::Result<()> {
     let Some(targets) = targets()? else {
         let advice = "cargo fuzz is missing: install it with `cargo install cargo-fuzz --locked`";
@@ -74,7 +79,7 @@ pub fn replay() -> anyhow::Result<()> {
         return Ok(());
     };
     let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
-    run_all(&targets, Amount::Runs(RUNS_IN_CI), 1)
+    run_all(&targets, Amount::Ci, 1)
 }
 
 /// The names of all targets; `None` where `cargo fuzz` is not installed.
@@ -97,30 +102,51 @@ fn run_all(targets: &[&str], amount: Amount, seed: u32) -> anyhow::Result<()> {
     // The first target goes alone: it builds what all need.
     let (first, others) = targets.split_at(1);
     let mut failed = Vec::new();
-    for together in std::iter::once(first).chain(others.chunks(cores)) {
-        let outputs: Vec<anyhow::Result<Output>> = thread::scope(|scope| {
-            let running: Vec<_> = together
-                .iter()
-                .map(|target| scope.spawn(move || run_one(target, amount, seed)))
-                .collect();
-            running
-                .into_iter()
-                .map(|thread| thread.join().expect("a thread that starts a command does not panic"))
-                .collect()
-        });
-        for (target, output) in together.iter().zip(outputs) {
-            let output = output?;
-            let text = String::from_utf8_lossy(&output.stderr);
-            let lines: Vec<&str> = text.lines().collect();
-            let shown = if output.status.success() { 1 } else { 80 };
-            eprintln!("{target}: {}", lines[lines.len().saturating_sub(shown)..].join("\n"));
-            if !output.status.success() {
-                failed.push(*target);
-            }
-        }
+    if !run_and_show(first[0], amount, seed)? {
+        failed.push(first[0]);
+    }
+    let waiting = Mutex::new(others.iter().copied());
+    let failures: Vec<anyhow::Result<Vec<&str>>> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores)
+            .map(|_| scope.spawn(|| run_those_that_wait(&waiting, amount, seed)))
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().expect("a thread that starts a command does not panic"))
+            .collect()
+    });
+    for failures in failures {
+        failed.extend(failures?);
     }
     ensure!(failed.is_empty(), "fuzz targets failed: {}", failed.join(", "));
     Ok(())
+}
+
+/// Runs one target after the other until none waits; returns those that failed.
+fn run_those_that_wait<'a>(
+    waiting: &Mutex<impl Iterator<Item = &'a str>>,
+    amount: Amount,
+    seed: u32,
+) -> anyhow::Result<Vec<&'a str>> {
+    let mut failed = Vec::new();
+    loop {
+        // The lock is held for this line only.
+        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let Some(target) = next else { return Ok(failed) };
+        if !run_and_show(target, amount, seed)? {
+            failed.push(target);
+        }
+    }
+}
+
+/// Runs one target and shows how it ended; whether it found nothing.
+fn run_and_show(target: &str, amount: Amount, seed: u32) -> anyhow::Result<bool> {
+    let output = run_one(target, amount, seed)?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = if output.status.success() { 1 } else { 80 };
+    eprintln!("{target}: {}", lines[lines.len().saturating_sub(shown)..].join("\n"));
+    Ok(output.status.success())
 }
 
 /// Runs one target. New inputs go to a folder of the build, which CI empties first, so that what
@@ -137,7 +163,7 @@ fn run_one(target: &str, amount: Amount, seed: u32) -> anyhow::Result<Output> {
     let artifacts = format!("-artifact_prefix={found}/../{target}-");
     arguments.extend(["--", &seed, &artifacts, "-rss_limit_mb=2048", "-timeout=10"]);
     let (runs, time) = match amount {
-        Amount::Runs(runs) => (format!("-runs={runs}"), CI_TIME_MAX),
+        Amount::Ci => (format!("-runs={}", runs_in_ci(target)), MAX_TIME_IN_CI),
         Amount::Time(time) => ("-runs=-1".to_owned(), time),
     };
     let time = format!("-max_total_time={}", time.as_secs());
@@ -152,14 +178,18 @@ fn run_one(target: &str, amount: Amount, seed: u32) -> anyhow::Result<Output> {
         .with_context(|| format!("start cargo {}", arguments.join(" ")))
 }
 
+fn runs_in_ci(target: &str) -> u64 {
+    SLOW_TARGETS.iter().find(|(name, _)| *name == target).map_or(RUNS_IN_CI, |(_, runs)| *runs)
+}
+
 /// The folder for a target's new inputs.
 fn folder_for(target: &str, amount: Amount) -> anyhow::Result<PathBuf> {
     let kind = match amount {
-        Amount::Runs(_) => "fuzz-ci",
+        Amount::Ci => "fuzz-ci",
         Amount::Time(_) => "fuzz",
     };
     let folder = std::path::absolute(target_folder().join(kind).join(target))?;
-    if let Amount::Runs(_) = amount {
+    if let Amount::Ci = amount {
         let _ = std::fs::remove_dir_all(&folder);
     }
     std::fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
