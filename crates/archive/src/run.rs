@@ -230,8 +230,8 @@ impl<O: Observer> SharedRun<'_, O> {
             let capture = fullpipe_analyze::Capture::file(path.clone());
             Ok(capture.or_recording().opened_by(self.observer.opener()))
         };
-        let check = || if self.ends() { Err(GroupEnd::Ended) } else { Ok(()) };
-        let CaptureOutcome { rows, problem } = rows.add(&file, open, check)?;
+        let CaptureOutcome { rows, problem } =
+            rows.add(&file, open, || if self.ends() { Err(GroupEnd::Ended) } else { Ok(()) })?;
         Ok(Capture { file, bytes, modified_ns, rows: rows.iter().sum(), problem })
     }
 }

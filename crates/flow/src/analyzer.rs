@@ -295,8 +295,7 @@ impl OpenAtEnd {
 
     /// Finishes the next, up to the one whose first packet has the number `packet`.
     pub fn opened_before(&mut self, packet: u64) -> Vec<Ended> {
-        let next = || self.open.next_if(|(_, open)| open.first_packet() < packet);
-        std::iter::from_fn(next)
+        std::iter::from_fn(|| self.open.next_if(|(_, open)| open.first_packet() < packet))
             .map(|(key, open)| open.ended(key, &self.config, self.now))
             .collect()
     }

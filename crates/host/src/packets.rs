@@ -77,9 +77,10 @@ impl Packets {
         let ring = PacketRing::open(&ns, "every device", 0, SNAPLEN)?;
         let stop = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&stop);
-        let failed = |cause| Refused::new("look at packets", "thread", cause);
         let name = std::thread::Builder::new().name("packets".into());
-        let thread = name.spawn(move || look(ring, &until)).map_err(failed)?;
+        let thread = name
+            .spawn(move || look(ring, &until))
+            .map_err(|cause| Refused::new("look at packets", "thread", cause))?;
         Ok(Packets { stop, thread: Some(thread) })
     }
 
@@ -114,8 +115,8 @@ fn look(mut ring: PacketRing, stop: &AtomicBool) -> Result<SeenPackets, Refused>
     loop {
         // Seen before the wait: then the block that the kernel was filling is read as well.
         let is_last = stop.load(Ordering::Relaxed);
-        let failed = |cause| Refused::new("wait for packets", "packet ring", cause);
-        wait::readable(ring.as_fd(), Some(RETIRE_AFTER.saturating_mul(2))).map_err(failed)?;
+        wait::readable(ring.as_fd(), Some(RETIRE_AFTER.saturating_mul(2)))
+            .map_err(|cause| Refused::new("wait for packets", "packet ring", cause))?;
         ring.read(|seen| add(&mut analyses, seen));
         if is_last {
             return Ok(SeenPackets { analyses, missed: ring.drops()? });

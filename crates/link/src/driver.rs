@@ -86,15 +86,15 @@ pub(super) fn run(ways: [DrivenDirection; 2]) -> Result<[DirectionReport; 2], Em
         let (bell, ring) = UnixStream::pair().map_err(EmulatorError::Thread)?;
         let load = Arc::new(AtomicU32::new(100));
         let of_first = Arc::clone(&load);
-        let help = move || help(second, &of_first, &ring);
-        let helper = std::thread::Builder::new().name("link-helper".into()).spawn(help);
+        let helper = std::thread::Builder::new()
+            .name("link-helper".into())
+            .spawn(move || help(second, &of_first, &ring));
         let helper = helper.map_err(EmulatorError::Thread)?;
         let mut alone = [first];
-        let told = |pace: &Pace, _: &[DrivenDirection]| {
+        let ended = driver.drive(&mut alone, Some(&bell), |pace, _| {
             load.store(pace.load(), Ordering::Relaxed);
             false
-        };
-        let ended = driver.drive(&mut alone, Some(&bell), told);
+        });
         if ended.is_err() {
             // The helper checks it within its longest sleep.
             alone[0].stop.store(true, Ordering::Relaxed);

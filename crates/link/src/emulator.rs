@@ -159,8 +159,7 @@ impl Emulator {
         let [to_client, to_server] = directions;
         let workers = [(&self.to_client, to_client), (&self.to_server, to_server)];
         let answers = workers.map(|(worker, path)| {
-            let order = |done| Order::Change(Box::new(Change { path }), done);
-            (worker, worker.ask(CHANGE, order))
+            (worker, worker.ask(CHANGE, |done| Order::Change(Box::new(Change { path }), done)))
         });
         for (worker, answer) in answers {
             answer?.recv().map_err(|_| worker.ended(CHANGE))?;

@@ -56,8 +56,8 @@ impl Channel {
 
     /// Sends a message within `patience`.
     pub fn send(&mut self, message: &impl Serialize, patience: Duration) -> Result<(), PeerError> {
-        let wrong = |cause: serde_json::Error| PeerError::broken(self.remote, cause.into());
-        let payload = serde_json::to_vec(message).map_err(wrong)?;
+        let payload = serde_json::to_vec(message)
+            .map_err(|cause| PeerError::broken(self.remote, cause.into()))?;
         self.send_frame(Kind::Message, &payload, patience)
     }
 

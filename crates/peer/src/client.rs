@@ -45,8 +45,7 @@ impl Client {
         if keys.is_none() && !addr.ip().to_canonical().is_loopback() {
             return Err(PeerError::NeedsKeys(addr));
         }
-        let config = |keys: &Keys| tls::client(&keys.own, keys.server);
-        let tls = keys.map(config).transpose();
+        let tls = keys.map(|keys| tls::client(&keys.own, keys.server)).transpose();
         let tls = tls.map_err(|error| PeerError::Keys(error.to_string()))?;
         Ok(Client { addr, tls, patience, transport: Transport::Tcp })
     }
@@ -103,11 +102,10 @@ impl Client {
     /// Opens a carrier of the daemon's relay.
     pub(crate) fn carrier(&self, receive_buffer: Option<Bytes>) -> Result<Connection, PeerError> {
         let remote = self.addr;
-        let broken = |error| PeerError::broken(remote, error);
         let deadline = Deadline::after(self.patience);
         let mut stream = Timed { stream: self.tcp(receive_buffer)?, deadline };
         let Some(config) = &self.tls else {
-            stream.write_all(&[CARRIER]).map_err(broken)?;
+            stream.write_all(&[CARRIER]).map_err(|error| PeerError::broken(remote, error))?;
             let stream = stream.stream;
             return Ok(Connection { stream, tls: None, remote, key: None, place: None });
         };

@@ -229,9 +229,10 @@ impl Daemon {
                     Ok(Some((stream, peer))) => {
                         let shared = &shared;
                         let Some(place) = shared.stranger(&stream, peer) else { continue };
-                        let welcome = move || shared.welcome(stream, peer, place, service);
                         let thread = std::thread::Builder::new().name("peer".into());
-                        if let Err(error) = thread.spawn_scoped(scope, welcome) {
+                        if let Err(error) = thread.spawn_scoped(scope, move || {
+                            shared.welcome(stream, peer, place, service)
+                        }) {
                             shared.say(&format!("start a thread for {peer}: {error}"));
                         }
                     }

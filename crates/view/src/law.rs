@@ -113,8 +113,9 @@ impl LawQuestion {
     fn curve(self) -> Vec<Point> {
         let (from, to) = self.range();
         let ratio = (to / from).max(1.0);
-        let at = |step: u32| from * ratio.powf(f64::from(step) / f64::from(POINTS - 1));
-        let mut steps: Vec<f64> = (0..POINTS).map(at).collect();
+        let mut steps: Vec<f64> = (0..POINTS)
+            .map(|step| from * ratio.powf(f64::from(step) / f64::from(POINTS - 1)))
+            .collect();
         if self.over == Axis::Connections {
             steps = (1..=64).map(f64::from).collect();
         }

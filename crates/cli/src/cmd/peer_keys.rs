@@ -42,8 +42,8 @@ pub fn private_key(path: &Path) -> Result<PrivateKey, Failure> {
         let why = format!("read private key {name}: other users may read it; chmod 600 {name}");
         return Err(Failure::new(Kind::Input, why));
     }
-    let wrong = |error| Failure::new(Kind::Input, format!("read private key {name}: {error}"));
-    text.parse().map_err(wrong)
+    text.parse()
+        .map_err(|error| Failure::new(Kind::Input, format!("read private key {name}: {error}")))
 }
 
 /// The public keys in a file, one a line.

@@ -109,8 +109,9 @@ impl Account {
     /// The part that lost most; the longest, where no part lost a tenth of the time.
     pub fn first(&self) -> Option<&AccountPart> {
         let most = self.parts.iter().rev().max_by_key(|part| part.lost);
-        let counts = |part: &&AccountPart| part.lost.saturating_mul(10) >= self.time;
-        most.filter(|part| part.lost > Duration::ZERO).filter(counts).or(self.parts.first())
+        most.filter(|part| part.lost > Duration::ZERO)
+            .filter(|part| part.lost.saturating_mul(10) >= self.time)
+            .or(self.parts.first())
     }
 
     /// All the time that went for this.

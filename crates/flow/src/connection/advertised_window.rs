@@ -49,8 +49,9 @@ impl AdvertisedWindow {
         if self.is_known() || field < PRECISE {
             return;
         }
-        let repeats = |shift: &u8| (field << shift).abs_diff(syn) < 1 << shift;
-        self.real_shift = (agreed + 2..=14).find(repeats).unwrap_or(0);
+        self.real_shift = (agreed + 2..=14)
+            .find(|shift| (field << shift).abs_diff(syn) < 1 << shift)
+            .unwrap_or(0);
     }
 
     /// Whether a window was noted that counts.

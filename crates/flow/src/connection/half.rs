@@ -357,8 +357,7 @@ impl Half {
     /// What passed and what did not.
     fn passed(&mut self) -> PassageFacts {
         if let Some(board) = &self.board {
-            let arrived = |from, to| board.sacked_within(from, to);
-            self.outstanding.finish(&mut self.passage, arrived);
+            self.outstanding.finish(&mut self.passage, |from, to| board.sacked_within(from, to));
         }
         let board = self.board.as_ref();
         PassageFacts {

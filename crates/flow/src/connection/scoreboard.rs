@@ -214,8 +214,7 @@ impl Scoreboard {
 
     /// The bytes that are missing before captured data and were not acknowledged.
     pub fn hole(&self, una: Option<SequenceNumber>) -> Bytes {
-        let is_open = |gap: &&Gap| una.is_none_or(|una| !gap.from.is_before(una));
-        let open = self.gaps.iter().filter(is_open);
+        let open = self.gaps.iter().filter(|gap| una.is_none_or(|una| !gap.from.is_before(una)));
         open.map(|gap| Bytes::new(gap.to.distance(gap.from).into())).sum()
     }
 

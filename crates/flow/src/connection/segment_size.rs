@@ -58,8 +58,7 @@ impl SegmentSize {
         if payload <= ETHERNET || (self.get() > ETHERNET && payload <= self.get()) {
             return payload;
         }
-        let divides = |size: &&u32| payload.is_multiple_of(**size);
-        let usual = LIKELY.iter().find(divides).copied();
+        let usual = LIKELY.iter().find(|size| payload.is_multiple_of(**size)).copied();
         match usual {
             // A full segment was seen alone.
             _ if LIKELY.contains(&self.get()) => self.get(),

@@ -128,11 +128,10 @@ pub(super) fn excludes(cause: PacketCause, verdict: &Verdict) -> bool {
 
 /// The same transfer without an answer.
 fn undecided(verdict: Verdict) -> Verdict {
-    let unknown = |interval: &Interval| Interval {
+    let mut blank = replaced(&verdict, |interval| Interval {
         candidates: vec![Candidate { limit: Limit::Unknown, share: 1.0 }],
         ..interval.clone()
-    };
-    let mut blank = replaced(&verdict, unknown);
+    });
     blank.confidence = 0.0;
     blank
 }

@@ -33,9 +33,8 @@ impl Losses {
     /// Counts the losses of a verdict's intervals. `real` is how many of the retransmissions were
     /// of lost data, 0 to 1.
     pub fn of(verdict: &Verdict, mss: Bytes, real: f64) -> Losses {
-        let is_link = |interval: &&Interval| interval.limit() == Limit::Link;
         let (full, free): (Vec<&Interval>, Vec<&Interval>) =
-            verdict.intervals.iter().partition(is_link);
+            verdict.intervals.iter().partition(|interval| interval.limit() == Limit::Link);
         let (dropped, of_link) = (lost(&full) * real, segments(&full, mss));
         let (lost, of_path) = (lost(&free) * real, segments(&free, mss));
         let share = |lost: f64, all: f64| {

@@ -123,8 +123,9 @@ fn goodput(
     let ended = matches!(connection.close, Close::Finished | Close::HalfClosed);
     let whole = facts.data_time.and_then(|time| payload.per(time));
     let whole = whole.filter(|_| began && ended);
-    let steady = || diagnosis.verdict.steady_goodput().map(|rate| (None, rate));
-    let found = whole.map(|rate| (Some(payload), rate)).or_else(steady);
+    let found = whole
+        .map(|rate| (Some(payload), rate))
+        .or_else(|| diagnosis.verdict.steady_goodput().map(|rate| (None, rate)));
     found.filter(|(_, rate)| *rate > Rate::ZERO)
 }
 
@@ -140,10 +141,9 @@ fn link_rate(diagnosis: &Diagnosis, findings: &[Finding], goodput: Rate) -> Opti
     }
     let trains = trains.filter(|rate| rate.as_f64() >= FASTER * goodput.as_f64());
     // Where a link was the limit at times, it carried more then than on average.
-    let is_faster = |finding: &&Finding| {
-        finding.evidence.goodput.as_f64() >= FASTER_AT_TIMES * goodput.as_f64()
-    };
-    let at_times = link.filter(|finding| finding.share >= AT_TIMES).filter(is_faster);
+    let at_times = link
+        .filter(|finding| finding.share >= AT_TIMES)
+        .filter(|finding| finding.evidence.goodput.as_f64() >= FASTER_AT_TIMES * goodput.as_f64());
     trains.or(at_times.map(|finding| finding.evidence.goodput))
 }
 

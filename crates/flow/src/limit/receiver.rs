@@ -265,8 +265,8 @@ impl ReceiverSpan<'_> {
                 of(&pair[1]) > of(&pair[0])
             })
             .collect();
-        let begins = |at: &usize| !moved[at - 1] && moved[*at];
-        let starts: Vec<usize> = (1..moved.len()).filter(begins).collect();
+        let starts: Vec<usize> =
+            (1..moved.len()).filter(|at| !moved[at - 1] && moved[*at]).collect();
         let (first, last) = (*starts.first()?, *starts.last()?);
         let time = self.samples[last].at.since(self.samples[first].at);
         (last > first).then(|| Duration::from_nanos(time.as_nanos() / (starts.len() as u64 - 1)))

@@ -431,10 +431,9 @@ impl SampleSpan<'_> {
             };
             return if self.mostly(full) { Limit::SendBuffer } else { Limit::SenderApplication };
         }
-        let closed = |_: &Sample, info: &TcpInfo| {
+        if self.mostly(|_, info| {
             info.snd_wnd.is_some_and(|window| info.in_flight() + info.snd_mss > window.bytes())
-        };
-        if self.mostly(closed) {
+        }) {
             return Limit::ReceiveWindow;
         }
         if context.growing {

@@ -273,8 +273,9 @@ impl Verdict {
         let (limit, likely) = opinion.beside(self.source, by_rules, link);
         // What it is this sure of holds the whole, and nothing else is named first beside it.
         let kept = if likely >= SURE_OF_WHOLE { likely } else { UNLIKELY };
-        let is_turned = |other| other == by_rules || likely >= SURE && opinion.likely(other) < kept;
-        self.turn_to(limit, 0..self.intervals.len(), is_turned);
+        self.turn_to(limit, 0..self.intervals.len(), |other| {
+            other == by_rules || likely >= SURE && opinion.likely(other) < kept
+        });
         self.confidence = opinion.confidence(self.limited_by().limit).max(self.proven(link));
         // The judge was trained without given rates. A transfer that runs at the rate that its link
         // was given is held by it, whatever else the transfer looks like.
@@ -319,8 +320,8 @@ impl Verdict {
     /// A transfer still starts with slow start, whatever holds it later.
     fn turn_to(&mut self, limit: Limit, range: Range<usize>, is_turned: impl Fn(Limit) -> bool) {
         const START: Limit = Limit::CongestionWindow(Cause::SlowStart);
-        let is_later = |interval: &Interval| interval.limit() != START;
-        let start = self.intervals.iter().position(is_later).unwrap_or(0);
+        let start =
+            self.intervals.iter().position(|interval| interval.limit() != START).unwrap_or(0);
         let by_rules = self.limited_by().limit;
         for at in range {
             let interval = &mut self.intervals[at];
@@ -346,8 +347,7 @@ impl Verdict {
         let named = self.limited_by().limit;
         let judged = self.judged.as_ref().filter(|judged| judged.opinion.first().0 == named);
         let rtt = self.intervals.iter().filter_map(|interval| interval.evidence.rtt).min();
-        let of = |judged| reasons(self.source, judged, &self.traits, rtt);
-        judged.map(of).unwrap_or_default()
+        judged.map(|judged| reasons(self.source, judged, &self.traits, rtt)).unwrap_or_default()
     }
 
     /// The probability that a policer held the data, for a verdict that names the link. It is 0
@@ -463,8 +463,7 @@ impl Verdict {
 /// were misjudged.
 fn overrules(whole: &Opinion, stretches: &[Stretch]) -> bool {
     let (limit, likely) = whole.first();
-    let length = |stretch: &Stretch| stretch.intervals.len();
-    let longest = stretches.iter().max_by_key(|stretch| length(stretch));
+    let longest = stretches.iter().max_by_key(|stretch| stretch.intervals.len());
     likely >= SURE_OF_WHOLE && longest.is_some_and(|longest| longest.limit != limit)
 }
 

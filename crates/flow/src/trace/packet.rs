@@ -78,7 +78,6 @@ pub(crate) struct PathEnds {
 impl Packet {
     pub fn new(segment: &Segment, known: &Known) -> Self {
         let bytes = |bytes: Bytes| u32::try_from(bytes.get()).unwrap_or(UNKNOWN);
-        let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(UNKNOWN - 1);
         let bit = |is: bool, bit: u8| if is { bit } else { 0 };
         Packet {
             at: known.at,
@@ -89,7 +88,9 @@ impl Packet {
             wire: bytes(known.wire),
             labels: known.labels,
             segment_size: bytes(known.segment_size),
-            rtt: known.rtt.map_or(UNKNOWN, micros),
+            rtt: known
+                .rtt
+                .map_or(UNKNOWN, |time| u32::try_from(time.as_micros()).unwrap_or(UNKNOWN - 1)),
             window: known.window.map_or(UNKNOWN, bytes),
             stamp: segment.options.timestamps.map_or(0, |(value, _)| value),
             in_flight: known.in_flight.map(|in_flight| in_flight.map_or(UNKNOWN, bytes)),

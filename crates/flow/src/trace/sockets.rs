@@ -78,8 +78,8 @@ impl SocketSeries {
             let micros = |from: Instant, to: Instant| number(to.since(from).as_micros());
             micros(start, sample.at) - micros(sample.at, start)
         };
-        let column = |(name, of): SampleColumn| (name, kept().map(of).collect::<Vec<_>>());
-        let known = COLUMNS.map(column).into_iter();
+        let known =
+            COLUMNS.map(|(name, of)| (name, kept().map(of).collect::<Vec<_>>())).into_iter();
         SocketSeries {
             end,
             congestion_control: samples.iter().find_map(|one| one.congestion_control.clone()),

@@ -64,8 +64,8 @@ impl Types {
             Refused::new("read the kernel's types", FILE, cause).hint(advice)
         };
         let bytes = fs::read(FILE).map_err(refused)?;
-        let damaged = || refused(io::Error::new(io::ErrorKind::InvalidData, "it is no BTF"));
-        Types::parse(bytes).ok_or_else(damaged)
+        Types::parse(bytes)
+            .ok_or_else(|| refused(io::Error::new(io::ErrorKind::InvalidData, "it is no BTF")))
     }
 
     fn parse(bytes: Vec<u8>) -> Option<Types> {

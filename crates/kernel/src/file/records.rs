@@ -75,10 +75,10 @@ impl Records {
     /// The numbers of the records, smallest first.
     pub fn numbers(&self) -> Result<Vec<u32>, Refused> {
         let names = self.folder.names().map_err(|cause| self.refused("list records", "", cause))?;
-        let number = |name: std::ffi::OsString| -> Option<u32> {
-            name.to_str()?.strip_suffix(SUFFIX)?.parse().ok()
-        };
-        let mut numbers: Vec<u32> = names.into_iter().filter_map(number).collect();
+        let mut numbers: Vec<u32> = names
+            .into_iter()
+            .filter_map(|name| -> Option<u32> { name.to_str()?.strip_suffix(SUFFIX)?.parse().ok() })
+            .collect();
         numbers.sort_unstable();
         Ok(numbers)
     }

@@ -110,8 +110,9 @@ impl Sockets {
         let mut found = Sockets::default();
         for path in entries.flatten().map(|entry| entry.path()) {
             let name = path.file_name().and_then(|name| name.to_str());
-            let fits = |name: &str| name.starts_with(prefix) && name.ends_with(suffix);
-            if !name.is_some_and(fits) || !is_socket(&path) {
+            if !name.is_some_and(|name| name.starts_with(prefix) && name.ends_with(suffix))
+                || !is_socket(&path)
+            {
                 continue;
             }
             if is_answered(&path) {

@@ -3,7 +3,6 @@
 use super::{ProgramError, Received};
 use fullpipe_kernel::host::clock;
 use fullpipe_model::scenario::Scenario;
-use fullpipe_model::units::Bytes;
 use fullpipe_transfer::{Diagnosis, GetError, GetEvent, GetOptions, GetRequest, Stop, Target, get};
 
 /// Fetches `url`; the calling thread is in the client's host.
@@ -20,11 +19,10 @@ pub fn receive(scenario: &Scenario, url: &str, stop: &Stop) -> Result<Received, 
             began = clock::now();
         }
     });
-    let took = |body: Bytes| Received::untimed(body, false, clock::now().since(began));
     match got {
         Ok(got) => Ok(Received::timed(got.fetched, true, got.timing, None)),
         Err(GetError::OutOfTime { received, .. } | GetError::Stopped { received, .. }) => {
-            Ok(took(received))
+            Ok(Received::untimed(received, false, clock::now().since(began)))
         }
         Err(error) => Err(error.into()),
     }

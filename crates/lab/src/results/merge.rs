@@ -130,8 +130,8 @@ impl ShardResults {
 fn check_complete(made: &[ShardResults]) -> Result<(), MergeError> {
     let Some(first) = made.first() else { return Err(MergeError::Nothing) };
     for other in &made[1..] {
-        let pair = || [first.path(), other.path()];
-        let differ = |difference| MergeError::Different { paths: pair(), difference };
+        let differ =
+            |difference| MergeError::Different { paths: [first.path(), other.path()], difference };
         if other.version() != first.version() {
             let (a, b) = (first.version(), other.version());
             return Err(differ(format!("fullpipe {a} made the former, {b} the latter")));

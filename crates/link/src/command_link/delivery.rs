@@ -185,6 +185,7 @@ fn interrupted(inside: &Inside, span: Duration) -> Result<bool, Refused> {
         .map(|signals| PollFd::new(signals.as_fd(), PollFlags::POLLIN))
         .into_iter()
         .collect();
-    let refused = |cause| Refused::new("wait for", "signals", cause);
-    Ok(wait::ready(&mut fds, Some(span)).map_err(refused)? > 0)
+    Ok(wait::ready(&mut fds, Some(span))
+        .map_err(|cause| Refused::new("wait for", "signals", cause))?
+        > 0)
 }

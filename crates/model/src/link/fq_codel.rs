@@ -34,9 +34,10 @@ pub(super) struct FqQueue<T> {
 
 impl<T> FqQueue<T> {
     pub fn new(config: &FqCodel) -> Self {
-        let flow = |_| Flow { queue: CodelQueue::default(), credit: 0, listed: false };
         FqQueue {
-            flows: (0..config.flows.get()).map(flow).collect(),
+            flows: (0..config.flows.get())
+                .map(|_| Flow { queue: CodelQueue::default(), credit: 0, listed: false })
+                .collect(),
             new: VecDeque::new(),
             old: VecDeque::new(),
             bytes: Bytes::ZERO,

@@ -82,8 +82,9 @@ impl Spec {
             return Some("a run of no bytes measures nothing".into());
         }
         let is_name = |name: &String| {
-            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-            !name.is_empty() && name.len() <= CONGESTION_MOST && name.chars().all(is_part)
+            !name.is_empty()
+                && name.len() <= CONGESTION_MOST
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
         };
         let wrong = self.congestion.as_ref().filter(|name| !is_name(name))?;
         Some(format!("'{}' is no name of a congestion control", wrong.escape_debug()))

@@ -200,8 +200,8 @@ impl<'a> Tester<'a> {
             if let Some(name) = &spec.congestion
                 && spec.direction_of(index) == TestDirection::Forward
             {
-                let failed = |source| TestError::Congestion { name: name.clone(), source };
-                data::set_congestion(&stream, name).map_err(failed)?;
+                data::set_congestion(&stream, name)
+                    .map_err(|source| TestError::Congestion { name: name.clone(), source })?;
             }
             Ok(stream)
         };

@@ -9,7 +9,7 @@ use fullpipe_flow::diagnosis::live::{Acts, Answer};
 use fullpipe_flow::finding::path_test::{Loss, Measured, Rfc6349};
 use fullpipe_flow::finding::words;
 use fullpipe_model::limit::End;
-use fullpipe_model::units::{Bytes, Duration, Rate};
+use fullpipe_model::units::{Bytes, Duration};
 
 /// A run of the test.
 #[derive(Debug, Clone, Copy)]
@@ -240,10 +240,9 @@ fn needed(metrics: &Rfc6349) -> String {
         bytes.map_or_else(String::new, |bytes| format!("; the largest {name} was {bytes:#}"))
     };
     let window = metrics.window.map(|window| window.bytes());
-    let rate = |rate: Rate| rate.to_string();
     format!(
         "{} at {} needs a receive window and a send buffer of {:#} in all{}{}",
-        rate(metrics.bottleneck),
+        metrics.bottleneck,
         milliseconds(metrics.baseline),
         metrics.bdp,
         had("window of a connection", window),
@@ -256,6 +255,7 @@ mod tests {
     use super::*;
     use fullpipe_flow::finding::path_test::{MachineLimit, MeasuredConnection, OwnLimit};
     use fullpipe_model::limit::Limit;
+    use fullpipe_model::units::Rate;
 
     fn measured() -> Measured {
         let rate = Rate::from_bits_per_sec;

@@ -91,9 +91,8 @@ fn throughput(trace: &DirectionTrace, round_trip: Option<Duration>) -> Vec<Line>
 }
 
 fn line(name: &'static str, shape: Shape, points: &Points) -> Line {
-    let seconds = |at: Duration| at.as_secs_f64();
     let spans = points.iter().map(|point| Span {
-        at: seconds(point.at()),
+        at: point.at().as_secs_f64(),
         min: point.min as f64,
         max: point.max as f64,
         last: point.last as f64,

@@ -154,8 +154,7 @@ impl Shared {
 
     /// Takes what belongs to the worker's piece; returns whether all of it was wanted.
     fn accept(&self, worker: Worker, data: &[u8]) -> Result<bool, GetError> {
-        let write = |data: &[u8], at| self.sink.write(data, at);
-        self.plan.borrow_mut().accept(worker, data, write)
+        self.plan.borrow_mut().accept(worker, data, |data, at| self.sink.write(data, at))
     }
 
     fn tell(&self, event: GetEvent) {

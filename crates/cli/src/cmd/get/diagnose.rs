@@ -29,9 +29,8 @@ impl Diagnosing {
         let (send, receive) = channel();
         let thread = Interrupt::new().ok().and_then(|interrupt| {
             let end = interrupt.clone();
-            let work = move || follow(&receive, &end, &diagnosis);
             let name = std::thread::Builder::new().name("diagnosis".into());
-            Some((interrupt, name.spawn(work).ok()?))
+            Some((interrupt, name.spawn(move || follow(&receive, &end, &diagnosis)).ok()?))
         });
         Diagnosing { thread, ends: send }
     }

@@ -193,12 +193,11 @@ pub struct KernelPath {
 impl KernelPath {
     fn run(self) -> Result<u8, Failure> {
         let kernels = fullpipe_lab::Kernel::cached()?;
-        let missing = || {
-            let asked = self.release.as_deref().unwrap_or("6.12");
-            Failure::from(GuestError::NoKernel(asked.into()))
-        };
         let kernel =
-            fullpipe_lab::Kernel::find(&kernels, self.release.as_deref()).ok_or_else(missing)?;
+            fullpipe_lab::Kernel::find(&kernels, self.release.as_deref()).ok_or_else(|| {
+                let asked = self.release.as_deref().unwrap_or("6.12");
+                Failure::from(GuestError::NoKernel(asked.into()))
+            })?;
         print(&format!("{}\n", kernel.path.display()))?;
         Ok(0)
     }

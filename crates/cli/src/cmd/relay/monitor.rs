@@ -62,8 +62,9 @@ impl MonitorOptions {
             },
         };
         let listener = socket.as_ref().map(|socket| socket.listener().try_clone()).transpose()?;
-        let work = move || run(listener, metrics, observer);
-        std::thread::Builder::new().name("monitor".into()).spawn(work)?;
+        std::thread::Builder::new()
+            .name("monitor".into())
+            .spawn(move || run(listener, metrics, observer))?;
         Ok(Monitor { _socket: socket })
     }
 }

@@ -100,8 +100,9 @@ impl Reload {
         let keys = self.keys.read()?;
         let allow = self.destinations.read()?;
         if let Some((own, allowed)) = keys {
-            let failed = |error| Failure::new(Kind::Input, format!("take new keys: {error}"));
-            self.keyring.replace(&own, allowed).map_err(failed)?;
+            self.keyring
+                .replace(&own, allowed)
+                .map_err(|error| Failure::new(Kind::Input, format!("take new keys: {error}")))?;
         }
         if let Some(far_end) = far_end {
             far_end.allow(allow);

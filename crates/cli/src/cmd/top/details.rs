@@ -90,8 +90,8 @@ fn limit_line<'a>(
 /// Names and values, two of them in a line where there is room.
 fn facts<'a>(row: &Row, width: usize) -> Vec<Line<'a>> {
     const CELL: usize = 39;
-    let cell = |(name, value): &(&str, String)| format!("{name:<20} {value}");
-    let cells: Vec<String> = row.facts.iter().map(cell).collect();
+    let cells: Vec<String> =
+        row.facts.iter().map(|(name, value)| format!("{name:<20} {value}")).collect();
     if width < 2 * CELL {
         return cells.into_iter().map(Line::raw).collect();
     }

@@ -95,8 +95,8 @@ pub fn columns(rates: &[Rate], width: usize, height: usize, charset: Charset) ->
     };
     let lines = (0..height).map(|line| {
         let below = 8 * (height - 1 - line);
-        let mark = |rate: &Rate| marks[level(rate).saturating_sub(below).min(8)];
-        let drawn: String = shown.iter().map(mark).collect();
+        let drawn: String =
+            shown.iter().map(|rate| marks[level(rate).saturating_sub(below).min(8)]).collect();
         format!("{}{drawn}", " ".repeat(width - shown.len()))
     });
     lines.collect()

@@ -96,8 +96,8 @@ fn make(path: &Path) -> io::Result<Flock<File>> {
 
 /// Moves this process.
 fn enter(group: &Path) -> Result<(), Failure> {
-    let refused = |cause| failed("enter control group", group, &cause);
-    fs::write(group.join("cgroup.procs"), "0").map_err(refused)
+    fs::write(group.join("cgroup.procs"), "0")
+        .map_err(|cause| failed("enter control group", group, &cause))
 }
 
 fn failed(operation: &str, group: &Path, cause: &io::Error) -> Failure {

@@ -2,7 +2,6 @@
 
 use super::cgroup::Group;
 use crate::failure::{Failure, Kind};
-use fullpipe_kernel::Refused;
 use fullpipe_kernel::process::program::{pidfd, send};
 use fullpipe_kernel::process::wait;
 use fullpipe_kernel::run::sandbox::Interrupt;
@@ -43,8 +42,8 @@ fn watch(
     end: &Interrupt,
     mut due: impl FnMut() -> Result<Option<Duration>, Failure>,
 ) -> Result<(), Failure> {
-    let failed = |refused: Refused| Failure::new(Kind::Run, format!("window: {refused}"));
-    let ended = pidfd(child.id()).map_err(failed)?;
+    let ended = pidfd(child.id())
+        .map_err(|refused| Failure::new(Kind::Run, format!("window: {refused}")))?;
     let waker = end.clone();
     std::thread::spawn(move || {
         // An error would mean that the descriptor is gone, and we hold it.

@@ -200,9 +200,8 @@ impl Ledger {
     /// Notes a segment that only goes on with the transfer before it. Returns whether that was all.
     #[inline]
     pub fn goes_on(&mut self, event: &LedgerEvent) -> bool {
-        let is_calm = |rare: &Rare| rare.shut.is_none() && rare.tries == 0;
         let is_plain = self.phase == LedgerPhase::Open
-            && self.rare.as_deref().is_none_or(is_calm)
+            && self.rare.as_deref().is_none_or(|rare| rare.shut.is_none() && rare.tries == 0)
             && event.is_shut != Some(true)
             && event.closes.is_none()
             && !event.has_unseen;

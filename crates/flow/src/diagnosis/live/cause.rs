@@ -73,8 +73,7 @@ fn allows(seen: &Observed<'_>, amount: Bytes) -> Option<Allowed> {
 
 /// Why the window that the receiver advertises is no larger.
 fn receive_window(seen: &Observed<'_>) -> Option<SocketCause> {
-    let here = || (seen.role == End::Receiver).then(|| own_window(seen)).flatten();
-    unscaled(seen).or_else(here)
+    unscaled(seen).or_else(|| (seen.role == End::Receiver).then(|| own_window(seen)).flatten())
 }
 
 /// A SYN offered no window scale.

@@ -61,8 +61,9 @@ impl HostFacts<'_> {
         if !self.vendor.starts_with("Amazon") || limit != Limit::Link {
             return None;
         }
-        let is_met = |rule: &FlowCapRule| OF_CAP.contains(&goodput.fraction_of(rule.rate()));
-        let rule = FlowCapRule::ALL.into_iter().find(is_met)?;
+        let rule = FlowCapRule::ALL
+            .into_iter()
+            .find(|rule| OF_CAP.contains(&goodput.fraction_of(rule.rate())))?;
         Some(MachineCause::FlowCap { rule, goodput })
     }
 }

@@ -116,8 +116,9 @@ fn noted() -> impl Iterator<Item = Sysctl> {
 
 /// Settings by their names, as the kernel shows them.
 fn shown(settings: &HostSettings) -> BTreeMap<String, String> {
-    let of = |sysctl: Sysctl| Some((sysctl.name().into(), settings.get(sysctl)?.to_string()));
-    noted().filter_map(of).collect()
+    noted()
+        .filter_map(|sysctl| Some((sysctl.name().into(), settings.get(sysctl)?.to_string())))
+        .collect()
 }
 
 /// The settings that are named; those that are not are the kernel's defaults.

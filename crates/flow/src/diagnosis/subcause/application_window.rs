@@ -79,8 +79,7 @@ fn fixed_bound(verdict: &Verdict) -> Option<Bytes> {
     flights.retain(|flight| *flight > Bytes::ZERO);
     flights.sort_unstable();
     let bound = *flights.get(flights.len().saturating_sub(1) * 9 / 10)?;
-    let is_at = |flight: &&Bytes| flight.as_f64() >= FIXED * bound.as_f64();
-    let at = flights.iter().filter(is_at).count();
+    let at = flights.iter().filter(|flight| flight.as_f64() >= FIXED * bound.as_f64()).count();
     // More in flight now and then would be no bound; the first flight may be larger.
     let most = flights.get(flights.len().saturating_sub(1) * 95 / 100)?.as_f64();
     let is_fixed = most <= bound.as_f64() / FIXED;

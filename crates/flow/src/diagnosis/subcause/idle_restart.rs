@@ -81,8 +81,8 @@ fn most_in_flight(intervals: &[Interval]) -> Bytes {
 fn growth(burst: &[Interval], before: Bytes) -> Option<Duration> {
     let flight = |interval: &Interval| interval.evidence.in_flight.as_f64();
     let is_anew = burst.first().is_some_and(|one| before.as_f64() >= SHRINKS * flight(one));
-    let grows = |pair: &[Interval]| flight(&pair[1]) >= GROWS * flight(&pair[0]);
-    let steps = burst.windows(2).take_while(|pair| grows(pair)).count();
+    let steps =
+        burst.windows(2).take_while(|pair| flight(&pair[1]) >= GROWS * flight(&pair[0])).count();
     let time = burst[..burst.len().min(steps + 1)].iter().map(|interval| interval.length).sum();
     (is_anew && steps >= STEPS_LEAST).then_some(time)
 }

@@ -36,8 +36,8 @@ pub struct Policer {
 impl Policer {
     pub(super) fn of(seen: DataSeen<'_>) -> Option<Self> {
         let verdict = seen.verdict?;
-        let again = |interval: &Interval| interval.evidence.retransmissions > 0;
-        let first = verdict.intervals.iter().position(again)?;
+        let first =
+            verdict.intervals.iter().position(|interval| interval.evidence.retransmissions > 0)?;
         Self::by_rate(seen, verdict, first).or_else(|| Self::by_bursts(seen, verdict))
     }
 

@@ -66,10 +66,9 @@ impl Rfc6349 {
         let ideal = ideal_throughput(bottleneck, mtu, Window::UNLIMITED, baseline);
         let ideal_time = ideal.time_for(measured.received)?;
         let count = |get: fn(&TcpInfo) -> Option<Bytes>| {
-            let last = |seen: &super::TestConnection| {
+            let sum = run.connections.iter().filter_map(|seen| {
                 seen.sender.samples.iter().rev().find_map(|sample| get(sample.info.as_ref()?))
-            };
-            let sum = run.connections.iter().filter_map(last);
+            });
             sum.fold(Bytes::ZERO, Bytes::saturating_add)
         };
         let (sent, again) = (count(|info| info.bytes_sent), count(|info| info.bytes_retrans));

@@ -79,6 +79,5 @@ fn at_its_largest(sysctl: &str, largest: Bytes, allowed: Option<Allowed>) -> Str
 }
 
 fn at_most(allowed: Option<Allowed>) -> String {
-    let words = |Allowed { rate, rtt }| format!(", at most {rate} over {rtt}");
-    allowed.map_or(String::new(), words)
+    allowed.map_or(String::new(), |Allowed { rate, rtt }| format!(", at most {rate} over {rtt}"))
 }

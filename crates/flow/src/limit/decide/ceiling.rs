@@ -59,10 +59,9 @@ impl Transfer<'_> {
 
     /// What came before each drop. Slow start ends far above any ceiling, so the first is left out.
     fn tops(&self) -> Vec<Top> {
-        let lossy = |at: &usize| self.features[*at].retransmissions > 0;
         let mut last = None;
         let mut tops = Vec::new();
-        for at in (0..self.features.len()).filter(lossy) {
+        for at in (0..self.features.len()).filter(|at| self.features[*at].retransmissions > 0) {
             let is_new = last.is_none_or(|last| at - last > BEFORE_DROP);
             last = Some(at);
             if !is_new {

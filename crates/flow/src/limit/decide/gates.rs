@@ -184,17 +184,17 @@ impl Transfer<'_> {
     fn is_mostly_queued(&self) -> bool {
         let Some(base) = self.rtt.filter(|_| self.hint.is_none()) else { return true };
         let seen = || self.features.iter().filter_map(|f| f.rtt.get());
-        let is_queued = |rtt: &Duration| rtt.saturating_sub(base) >= least_sign(base);
-        2 * seen().filter(is_queued).count() >= seen().count()
+        2 * seen().filter(|rtt| rtt.saturating_sub(base) >= least_sign(base)).count()
+            >= seen().count()
     }
 
     /// Whether hardly ever more than one segment was under way, and none was delayed: there was
     /// nothing that could wait for a link, as in a conversation of small questions.
     fn sends_one_by_one(&self) -> bool {
         let Some(base) = self.rtt.filter(|_| self.hint.is_none()) else { return false };
-        let is_more = |f: &&Features| f.in_flight_max.get() > f.segment.into();
         let is_late = |rtt: &Duration| rtt.saturating_sub(base) >= least_sign(base);
-        let more = self.features.iter().filter(is_more).count();
+        let more =
+            self.features.iter().filter(|f| f.in_flight_max.get() > f.segment.into()).count();
         let late = self.features.iter().filter_map(|f| f.rtt.get()).filter(is_late).count();
         10 * more.max(late) <= self.features.len()
     }

@@ -120,14 +120,13 @@ impl Transfer<'_> {
     fn of_window(&self, intervals: &TimedIntervals<'_>, flights: &Sorted) -> [f64; 8] {
         let windows = Sorted::new(intervals.each(window_of).filter(|window| *window > 0.0));
         let widest = self.window_peak.last().copied().unwrap_or(0.0);
-        let part_of_window = |f: &Features| match f.window_max.get() {
-            Some(_) => f.in_flight_mean() / window_of(f).max(1.0),
-            None => NONE,
-        };
         let mean_flight = intervals.mean(Features::in_flight_mean);
         let base = self.rtt.map_or(0.0, |rtt| rtt.as_secs_f64());
         [
-            intervals.mean(part_of_window),
+            intervals.mean(|f| match f.window_max.get() {
+                Some(_) => f.in_flight_mean() / window_of(f).max(1.0),
+                None => NONE,
+            }),
             ratio(flights.percentile(90), windows.percentile(50)),
             intervals.mean(|f| f.part(f.full)),
             ratio(windows.percentile(50), widest),

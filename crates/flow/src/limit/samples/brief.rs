@@ -24,10 +24,10 @@ const REQUEST: u32 = 2;
 pub(super) fn interval(sender: &[Sample], receiver: &[Sample], hint: PathHint) -> Option<Interval> {
     let from = sender.iter().position(|sample| sent(sample).is_some_and(|sent| sent > 0))?;
     let last = sender.iter().rev().find_map(|sample| sample.info.as_ref())?;
-    let is_done = |sample: &Sample| {
-        sample.info.as_ref().is_some_and(|info| info.bytes_acked == last.bytes_acked)
-    };
-    let done = from + sender[from..].iter().position(is_done)?;
+    let done = from
+        + sender[from..].iter().position(|sample| {
+            sample.info.as_ref().is_some_and(|info| info.bytes_acked == last.bytes_acked)
+        })?;
     // What the first sample has sent already, it sent after its request.
     let before = match (from, &sender[from].info) {
         (0, Some(info)) => info.last_data_recv,

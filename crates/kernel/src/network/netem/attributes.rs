@@ -253,9 +253,9 @@ fn read_rate(fields: &[u8; 16], rate64: Option<u64>) -> Option<Shaping> {
 fn read_slot(value: &[u8]) -> Option<Slot> {
     let mut fields = [0u8; 40];
     fill(&mut fields, value);
-    let time = |at: usize| Duration::from_nanos(u64_of(&fields[at..]));
     let [packets, bytes] = u32s(&fields[16..]);
-    let [min, max, delay, jitter] = [0, 8, 24, 32].map(time);
+    let [min, max, delay, jitter] =
+        [0, 8, 24, 32].map(|at| Duration::from_nanos(u64_of(&fields[at..])));
     let spacing = match (min.max(max), delay.max(jitter)) {
         (Duration::ZERO, Duration::ZERO) => return None,
         (Duration::ZERO, _) => Spacing::Around(delay, jitter),

@@ -150,11 +150,10 @@ fn is_route(message: &RouteMessage, route: &RouteName, device: u32) -> bool {
         RouteAttribute::Destination(RouteAddress::Inet6(address)) => Some(IpAddr::V6(*address)),
         _ => None,
     });
-    let leaves = |attribute: &RouteAttribute| *attribute == RouteAttribute::Oif(device);
     message.header.table == RouteHeader::RT_TABLE_MAIN
         && message.header.destination_prefix_length == route.prefix_len
         && (route.prefix_len == 0 || destination == Some(route.destination))
-        && message.attributes.iter().any(leaves)
+        && message.attributes.contains(&RouteAttribute::Oif(device))
 }
 
 fn metrics(message: &RouteMessage) -> &[RouteMetric] {

@@ -61,8 +61,9 @@ impl Destination {
     pub fn parse(text: &str) -> Option<Destination> {
         let (host, port) = split(text)?;
         let port = port.parse().ok().filter(|port| *port > 0)?;
-        let is_plain = |c: char| !c.is_control() && !c.is_whitespace() && c != '*' && c != '/';
-        let is_host = !host.is_empty() && host.len() <= 253 && host.chars().all(is_plain);
+        let is_host = !host.is_empty()
+            && host.len() <= 253
+            && host.chars().all(|c| !c.is_control() && !c.is_whitespace() && c != '*' && c != '/');
         is_host.then(|| Destination { host: host.to_owned(), port })
     }
 }
@@ -121,8 +122,9 @@ fn rules(text: &str) -> Option<Vec<Rule>> {
         let prefix: u8 = prefix.parse().ok().filter(|prefix| *prefix <= bits(address))?;
         return Some(vec![rule(Host::Network { address, prefix })]);
     }
-    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
-    host.chars().all(is_name).then(|| vec![rule(Host::Name(host.to_ascii_lowercase()))])
+    host.chars()
+        .all(|c| c.is_alphanumeric() || matches!(c, '-' | '.' | '_'))
+        .then(|| vec![rule(Host::Name(host.to_ascii_lowercase()))])
 }
 
 fn bits(address: IpAddr) -> u8 {

@@ -240,8 +240,7 @@ impl Near {
 
     /// Waits until no user is left.
     async fn drain(&self) {
-        let is_idle = || self.session.borrow().as_ref().is_none_or(Handle::is_idle);
-        while self.users.get() > 0 || !is_idle() {
+        while self.users.get() > 0 || !self.session.borrow().as_ref().is_none_or(Handle::is_idle) {
             tokio::time::sleep(LOOK.into()).await;
         }
     }

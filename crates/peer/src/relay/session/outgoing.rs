@@ -2,7 +2,6 @@
 
 use super::super::carrier::{Carrier, CarrierId, Item, Sent};
 use super::super::frame::{CHUNK, Frame, StreamId};
-use super::stream::RelayStream;
 use super::{Event, Session};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
@@ -167,8 +166,9 @@ impl Session {
 
     /// Gives the turn to a stream that has a lost chunk. Returns whether there is one.
     fn rotate_to_lost(&mut self) -> bool {
-        let lost = |state: &RelayStream| state.send.has_chunk(false);
-        self.turns.rotate_to(|stream| self.streams.get(&stream).is_some_and(lost))
+        self.turns.rotate_to(|stream| {
+            self.streams.get(&stream).is_some_and(|state| state.send.has_chunk(false))
+        })
     }
 
     /// A frame that another carrier holds for too long. `if_idle`: this carrier has nothing else to
