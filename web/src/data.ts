@@ -96,6 +96,7 @@ export interface Account {
   last_wait_us?: number | null;
   requests: number;
   turns: number;
+  tls_turns?: number;
   /** The time, divided; the longest first. */
   parts: AccountPart[];
   [more: string]: unknown;

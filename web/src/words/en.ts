@@ -96,6 +96,7 @@ export const en: Words = {
       syn_unanswered: "SYN not answered",
       refused: "SYN refused",
       syn_met_old_connection: "SYN met an older connection",
+      tls: "round trips of the handshake of TLS",
       client_thinks: "the client did not ask yet",
       server_thinks: "the server did not answer yet",
       turns: "round trips of questions and answers",

@@ -98,6 +98,7 @@ export const zh: Words = {
       syn_unanswered: "SYN 无人应答",
       refused: "SYN 被拒绝",
       syn_met_old_connection: "SYN 遇到同端口的旧连接",
+      tls: "TLS 握手的往返",
       client_thinks: "客户端尚未发出请求",
       server_thinks: "服务器尚未应答",
       turns: "一问一答的往返",

@@ -14,6 +14,7 @@ fn syn_or_reset(client: u32, flags: Flags, seq: u32) -> Segment {
         window: 256,
         payload: Bytes::ZERO,
         options: Default::default(),
+        payload_start: Default::default(),
         is_broken: false,
         is_header_cut: false,
     }

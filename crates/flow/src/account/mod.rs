@@ -56,6 +56,8 @@ pub struct Account {
     pub requests: u64,
     /// Round trips that were paid one after another for questions and answers.
     pub turns: u64,
+    /// Round trips of the handshake of TLS.
+    pub tls_turns: u64,
     /// The time, divided; the longest first.
     pub parts: Vec<AccountPart>,
 }
@@ -75,9 +77,13 @@ impl Account {
                 Ok((owner, cause)) => {
                     let (owner, cause) =
                         if loses_by_size { cause.by_size(owner) } else { (owner, cause) };
-                    // One round trip of questions has to be paid, to the server.
-                    let to_client = what == Spent::Turn(0);
-                    let lost = cause.lost(time, (!to_client).then_some(counted.turns));
+                    let turns = match what {
+                        Spent::Tls => Some(counted.tls_turns.into()),
+                        // One round trip of questions has to be paid, to the server.
+                        Spent::Turn(0) => None,
+                        _ => Some(counted.turns),
+                    };
+                    let lost = cause.lost(time, turns);
                     parts.add(AccountPart { owner, cause, direction: None, time, lost });
                 }
                 Err(direction) => {
@@ -102,6 +108,7 @@ impl Account {
             syn_retransmissions: counted.syn_retransmissions.into(),
             requests: counted.requests.into(),
             turns: counted.turns.into(),
+            tls_turns: counted.tls_turns.into(),
             parts,
         }
     }

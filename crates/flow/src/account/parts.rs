@@ -77,6 +77,8 @@ pub enum Cause {
     Refused,
     /// The SYN met an older connection on the same ports.
     SynMetOldConnection,
+    /// Round trips of the handshake of TLS.
+    Tls,
     /// The client has its answer and does not ask yet.
     ClientThinks,
     /// The server has the request and does not answer yet.
@@ -109,12 +111,13 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause; the six limits and the unknown are in the place of the transfer.
-    pub const ALL: [Cause; 26] = [
+    pub const ALL: [Cause; 27] = [
         Cause::Connect,
         Cause::SynRepeated,
         Cause::SynUnanswered,
         Cause::Refused,
         Cause::SynMetOldConnection,
+        Cause::Tls,
         Cause::ClientThinks,
         Cause::ServerThinks,
         Cause::Turns,
@@ -147,6 +150,7 @@ impl Cause {
             Cause::SynUnanswered => "syn_unanswered",
             Cause::Refused => "refused",
             Cause::SynMetOldConnection => "syn_met_old_connection",
+            Cause::Tls => "tls",
             Cause::ClientThinks => "client_thinks",
             Cause::ServerThinks => "server_thinks",
             Cause::Turns => "turns",
@@ -178,6 +182,7 @@ impl Cause {
             Spent::Thinks(0) => (Owner::ClientApplication, Cause::ClientThinks),
             Spent::Thinks(_) => (Owner::ServerApplication, Cause::ServerThinks),
             Spent::Turn(_) => (Owner::Path, Cause::Turns),
+            Spent::Tls => (Owner::Path, Cause::Tls),
             Spent::DelayedAck(end) => (Owner::host(end), Cause::DelayedAck),
             Spent::Transfer(0) => return Err(Direction::ClientToServer),
             Spent::Transfer(_) => return Err(Direction::ServerToClient),
@@ -206,7 +211,7 @@ impl Cause {
             Cause::Connect | Cause::Refused | Cause::Idle | Cause::Closing | Cause::NotCaptured => {
                 Duration::ZERO
             }
-            Cause::Turns => {
+            Cause::Turns | Cause::Tls => {
                 let one = turns.map_or(0, |turns| time.as_nanos() / u64::from(turns.max(1)));
                 Duration::from_nanos(time.as_nanos() - one)
             }

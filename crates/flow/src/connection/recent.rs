@@ -95,6 +95,7 @@ mod tests {
             window: 0,
             payload: Bytes::new(1000),
             options: TcpOptions::default(),
+            payload_start: Default::default(),
             is_broken: false,
             is_header_cut: false,
         }

@@ -474,4 +474,7 @@ pub static CONNECTIONS: &[C] = &[
         |row| Cell::micros(row.counted().and_then(|counted| counted.waiting)),
     )
     .at(Place::Rows),
+    time!("tls_us", "round trips of the handshake of TLS", |counted| {
+        spent_on(counted, Cause::Tls)
+    }),
 ];

@@ -321,6 +321,7 @@ fn the_changes_of_names_since_version_1_are_listed() {
             "turns_us",
             "peer_gone_us",
             "last_wait_us",
+            "tls_us",
         ],
         "new in version 2"
     );

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! `>` is from the client, `<` from the server; numbers are relative to each end's first; `win` is
-//! as in the header; what follows `#` are the labels expected. Seconds are from the start of the
+//! as in the header; `tls N` makes the payload begin with a TLS record of that type, and `tls 22.M`
+//! with a handshake's message M; what follows `#` are the labels expected. Seconds are from the start of the
 //! trace.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -22,6 +23,8 @@ pub struct Line {
     pub flags: u8,
     pub seq: u32,
     pub payload: usize,
+    /// Its first bytes.
+    pub begins: Vec<u8>,
     pub ack: u32,
     pub window: u16,
     pub options: Vec<u8>,
@@ -73,11 +76,21 @@ fn parse_line(line: &str) -> Line {
         flags: flags.sum(),
         seq,
         payload: (end - seq) as usize,
+        begins: words
+            .iter()
+            .position(|word| *word == "tls")
+            .map_or(vec![], |at| record(words[at + 1])),
         ack: after("ack").unwrap_or(0),
         window: after("win").unwrap_or(0) as u16,
         options: parse_options(options.trim().trim_end_matches('>'), words[1] == ">"),
         labels: labels.split_whitespace().map(String::from).collect(),
     }
+}
+
+/// The beginning of a TLS record: its type, and where it is of a handshake that of the message.
+fn record(types: &str) -> Vec<u8> {
+    let (record, message) = types.split_once('.').unwrap_or((types, "0"));
+    vec![record.parse().unwrap(), 3, 3, 0, 200, message.parse().unwrap()]
 }
 
 fn parse_options(text: &str, from_client: bool) -> Vec<u8> {
@@ -140,6 +153,7 @@ impl Line {
         tcp.extend(self.window.to_be_bytes());
         tcp.extend([0; 4]);
         tcp.extend(&self.options);
+        tcp.extend(&self.begins);
         tcp.resize(header + self.payload, 0x5a);
         let pseudo =
             [&source[..], &destination, &[0, 6], &(tcp.len() as u16).to_be_bytes()].concat();

@@ -140,6 +140,7 @@ const fn short(cause: Cause) -> &'static str {
         Cause::SynUnanswered => "no answer",
         Cause::Refused => "refused",
         Cause::SynMetOldConnection => "old connection",
+        Cause::Tls => "TLS handshake",
         Cause::ClientThinks => "client thinks",
         Cause::ServerThinks => "server thinks",
         Cause::Turns => "round trips",
@@ -246,6 +247,7 @@ const fn who(part: &AccountPart) -> &'static str {
         (Cause::Transfer(Limit::Unknown), _) => "not known yet",
         // Fewer questions are asked by who asks them.
         (Cause::Turns, _) => "the client: its program asks one thing after another",
+        (Cause::Tls, _) => "the server and the client: their settings of TLS",
         // The ACK is delayed at one end; the other can write so that it need not wait for it.
         (Cause::DelayedAck, Owner::ServerHost) => "the client: its program",
         (Cause::DelayedAck, _) => "the server: its program",
@@ -298,6 +300,7 @@ impl AccountWords<'_> {
                 rounded(each(self.part.time, turns)),
                 self.asked()
             ),
+            Cause::Tls => self.tls(),
             Cause::SynRepeated => match repeated {
                 1 => "the SYN or its answer was lost once and sent again".into(),
                 2 => "the SYN or its answer was lost twice and sent again".into(),
@@ -346,6 +349,10 @@ impl AccountWords<'_> {
                 "ask for more at a time (a larger fetch size, batches, pipelining, several \
                  requests at once), or move the two ends nearer"
             }
+            Cause::Tls => {
+                "keep connections open, or resume sessions; TLS 1.3 needs one round trip where 1.2 \
+                 needs two"
+            }
             Cause::SynRepeated => {
                 "find what drops SYNs: a full accept queue at the server (nstat \
                  TcpExtListenOverflows; listen's backlog and net.core.somaxconn), connection \
@@ -388,6 +395,9 @@ impl AccountWords<'_> {
             Cause::SynUnanswered => "SYN not answered".into(),
             Cause::Refused => "SYN refused".into(),
             Cause::SynMetOldConnection => "SYN met an older connection".into(),
+            Cause::Tls => {
+                format!("round trips of the handshake of TLS ({})", self.account.tls_turns)
+            }
             Cause::ClientThinks => "does not ask yet".into(),
             Cause::ServerThinks => format!("does not answer yet ({requests} requests)"),
             Cause::Turns => format!("round trips of questions and answers ({turns})"),
@@ -402,6 +412,16 @@ impl AccountWords<'_> {
             Cause::Idle => "nothing to do".into(),
             Cause::Closing => "last ACK, FIN, RST".into(),
             Cause::NotCaptured => "packets are missing".into(),
+        }
+    }
+
+    fn tls(&self) -> String {
+        match self.account.tls_turns {
+            0 | 1 => "the round trip of the handshake of TLS".into(),
+            turns => format!(
+                "{turns} round trips of {} for the handshake of TLS",
+                rounded(each(self.part.time, turns))
+            ),
         }
     }
 

@@ -107,6 +107,7 @@ mod tests {
             window: 0,
             payload: Bytes::ZERO,
             options: TcpOptions::default(),
+            payload_start: Default::default(),
             is_broken: false,
             is_header_cut: false,
         }

@@ -7,10 +7,12 @@
 
 mod flow_key;
 mod options;
+mod record;
 mod sequence;
 
 pub use flow_key::FlowKey;
 pub use options::{SackBlocks, TcpOptions};
+pub use record::PayloadStart;
 pub use sequence::SequenceNumber;
 
 use etherparse::{IpNumber, LaxIpSlice};
@@ -67,6 +69,8 @@ pub struct Segment {
     pub window: u16,
     /// Length of the payload by the IP header, however much of it was captured.
     pub payload: Bytes,
+    /// How the payload begins.
+    pub payload_start: PayloadStart,
     /// Options.
     pub options: TcpOptions,
     /// The packet ends inside its TCP header, or the header says that it is shorter than a header
@@ -194,6 +198,7 @@ impl Segment {
         let header_length = usize::from(header[12] >> 4) * 4;
         let is_broken = header_length < 20 || header_length > length;
         let options = tcp.get(20..header_length.min(tcp.len())).unwrap_or_default();
+        let payload = tcp.get(header_length..).unwrap_or_default();
         Some(Segment {
             source: SocketAddr::new(source, half(0)),
             destination: SocketAddr::new(destination, half(2)),
@@ -204,6 +209,7 @@ impl Segment {
             flags: Flags(header[13]),
             window: half(14),
             payload: Bytes::new(length.saturating_sub(header_length) as u64),
+            payload_start: PayloadStart::of(payload),
             options: TcpOptions::parse(options),
             is_broken,
             is_header_cut: !is_broken && header_length > tcp.len(),

@@ -11,6 +11,8 @@ pub struct Counted {
     pub(crate) sums: Sums,
     pub(crate) requests: u32,
     pub(crate) turns: u32,
+    /// Those of the handshake of TLS.
+    pub(crate) tls_turns: u8,
     pub(crate) syn_retransmissions: u16,
     pub(crate) waiting: Option<Duration>,
     pub(crate) from_handshake: bool,

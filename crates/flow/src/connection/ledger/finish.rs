@@ -1,6 +1,6 @@
 //! The time after the last data: until an end closed, or the capture ended.
 
-use super::{Counted, Lags, Ledger, LedgerPhase, PUSHED, Spent, index};
+use super::{AT_ONCE, Counted, Lags, Ledger, LedgerPhase, PUSHED, Spent, UNSURE, index};
 use fullpipe_model::units::{Duration, Instant};
 
 /// Tries without an answer after which an end is gone.
@@ -27,7 +27,7 @@ impl Ledger {
     fn is_asked(&self, lags: Lags) -> bool {
         let takes_turns = self.turns > 0 || self.requests <= 1;
         let pauses = self.rare.as_ref().map_or(0, |rare| rare.pauses);
-        self.speaker == lags.client && pauses == 0 && takes_turns
+        self.speaker == lags.client && pauses == 0 && takes_turns && self.flags & UNSURE == 0
     }
 
     /// Whether what the server sent last does not end a write: there was to be more.
@@ -62,9 +62,18 @@ impl Ledger {
             return self.spend_all(Spent::Gone(gone), at);
         }
         let Some(speaker) = self.speaker() else { return self.spend_all(Spent::Idle, at) };
+        // What a client sends as it closes is a goodbye (TLS's close_notify), if nobody answers it.
+        let says_goodbye = closed_by == Some(lags.client) && speaker == lags.client;
+        let counted = u32::from(self.flags & UNSURE == 0);
+        if says_goodbye && self.requests > counted && silence <= AT_ONCE {
+            self.requests -= counted;
+            let way = lags.to[index(speaker)];
+            self.shift(Spent::Turn(speaker), Spent::Closing, way);
+            self.flags |= UNSURE;
+        }
         let way = lags.to[index(1 - speaker)];
         if self.is_asked(lags) && (closed_by.is_some() || silence > lags.silence()) {
-            self.spend(Spent::Turn(1 - speaker), silence.min(way));
+            self.spend(self.way_to(1 - speaker), silence.min(way));
             return self.spend_all(Spent::Thinks(1 - speaker), at);
         }
         let acknowledged = self.until_acked().unwrap_or(way);
@@ -115,11 +124,13 @@ impl Ledger {
                 course.swap_ends();
             }
         }
+        let tls_turns = self.tls_turns();
         let rare = self.rare.map(|rare| *rare).unwrap_or_default();
         Counted {
             sums: self.sums,
             requests: self.requests,
             turns: self.turns,
+            tls_turns,
             syn_retransmissions: rare.syn_retransmissions,
             waiting,
             from_handshake: lags.from_handshake,

@@ -10,12 +10,15 @@ mod counted;
 mod course;
 mod finish;
 mod spent;
+mod tls;
 
 pub use counted::Counted;
 pub(super) use finish::CapturedSpan;
 pub(crate) use spent::{Spent, Sums};
+use tls::MAX_SMALL_TALK;
 
 use super::handshake::SYN_AGAIN_FROM;
+use crate::capture::segment::PayloadStart;
 use course::Course;
 use fullpipe_model::units::{Duration, Instant};
 
@@ -47,10 +50,14 @@ pub(super) struct LedgerEvent {
     /// The window that it advertises is zero; `None` where it advertises none.
     pub is_shut: Option<bool>,
     pub closes: Option<Closes>,
+    /// How its data begins.
+    pub start: PayloadStart,
     /// Its data ends a write (PSH).
     pub is_pushed: bool,
     /// Its data does not fill a segment.
     pub is_short: bool,
+    /// The length of its data.
+    pub length: u32,
 }
 
 /// What a segment is.
@@ -129,7 +136,7 @@ pub(super) struct Ledger {
     phase: LedgerPhase,
     /// The end that sent data last, or [`NOBODY`].
     speaker: u8,
-    /// [`PUSHED`] and [`PAID`].
+    /// [`PUSHED`], [`PAID`], [`UNSURE`], and those of [`tls`].
     flags: u8,
 }
 
@@ -139,6 +146,9 @@ const NOBODY: u8 = 2;
 const PUSHED: u8 = 1;
 /// Most of a round trip was paid before the client asked.
 const PAID: u8 = 2;
+/// What the client sent last asks for something only if it is answered: a goodbye before it closes,
+/// or a few encrypted bytes. It is not among [`Ledger::requests`] yet.
+const UNSURE: u8 = 128;
 
 impl Ledger {
     /// The account of a connection whose first packet was captured at `at`; whether the order of
@@ -422,6 +432,10 @@ impl Ledger {
     /// Data was sent: what is acknowledged from now on is later.
     fn said(&mut self, event: &LedgerEvent) {
         self.run = self.run.saturating_add(1).min(LONG_RUN);
+        let is_more = self.run > 1 && event.length > MAX_SMALL_TALK;
+        if is_more && self.speaker == event.from {
+            self.did_ask();
+        }
         self.acked = NEVER;
         self.flags = self.flags & !PUSHED | if event.is_pushed { PUSHED } else { 0 };
         if let Some(rare) = &mut self.rare {
@@ -438,7 +452,7 @@ impl Ledger {
                 let is_long = self.run >= LONG_RUN;
                 let last = self.until_acked().unwrap_or(lags.rtt());
                 self.answers(at, from, if is_long { way.max(last) } else { way }, lags);
-                self.speaks(from, lags);
+                self.speaks(event, lags);
             }
             // It had not heard the other end yet: both send at a time.
             Some(_) => self.spend_all(Spent::Transfer(from), at),
@@ -450,19 +464,22 @@ impl Ledger {
                 } else {
                     self.answers(at, from, way, lags);
                 }
-                self.speaks(from, lags);
+                self.speaks(event, lags);
             }
         }
     }
 
     /// An end begins to speak.
-    fn speaks(&mut self, from: u8, lags: Lags) {
+    fn speaks(&mut self, event: &LedgerEvent, lags: Lags) {
+        let from = event.from;
         (self.speaker, self.run) = (from, 0);
         if let Some(rare) = &mut self.rare {
             rare.pauses = 0;
         }
-        if from == lags.client {
-            self.requests = self.requests.saturating_add(1);
+        if from == lags.client && !self.shakes_hands(event.start) {
+            let is_sure = !self.may_be_small_talk(event);
+            self.flags = self.flags & !UNSURE | if is_sure { 0 } else { UNSURE };
+            self.requests = self.requests.saturating_add(is_sure.into());
         }
     }
 
@@ -471,7 +488,7 @@ impl Ledger {
     fn answers(&mut self, at: Instant, from: u8, way: Duration, lags: Lags) {
         self.spend(Spent::WindowShut(1 - from), self.shut_until(at, lags));
         let path = at.since(self.at).min(way);
-        self.spend(Spent::Turn(from), path);
+        self.spend(self.way_to(from), path);
         let thought = at.since(self.at);
         let is_client = from == lags.client;
         let is_idle = is_client && (thought >= IDLE_FROM || self.is_kept_alive());
@@ -479,9 +496,14 @@ impl Ledger {
         let has_paid = path.saturating_mul(2) >= lags.rtt();
         if is_client {
             self.flags = self.flags & !PAID | if has_paid { PAID } else { 0 };
-        } else {
-            let counts = has_paid || self.flags & PAID != 0 || self.turns == 0;
-            self.turns = self.turns.saturating_add(counts.into());
+        } else if !self.has_only_finished() {
+            self.did_ask();
+            let paid = has_paid || self.flags & PAID != 0;
+            if !self.is_in_tls() {
+                self.turns = self.turns.saturating_add((paid || self.turns == 0).into());
+            } else if paid || self.tls_turns() == 0 {
+                self.pays_tls_turn();
+            }
             self.flags &= !PAID;
         }
     }
@@ -501,13 +523,21 @@ impl Ledger {
                 // Between small messages there is nothing to say; in a long one there is.
                 let is_idle = since >= IDLE_FROM && self.run < LONG_RUN;
                 let is_idle = is_idle || self.is_kept_alive();
-                let spent = if is_idle { Spent::Idle } else { Spent::Paused(from) };
-                // What came before the pause is the transfer's.
-                let left = at.since(self.at);
-                self.spend(Spent::Transfer(from), left.saturating_sub(since));
+                // After its session tickets a server begins its answer.
+                let is_answer = from != lags.client && self.has_sent_tickets_only();
+                let spent = match (is_answer, is_idle) {
+                    (true, _) => Spent::Thinks(from),
+                    (false, true) => Spent::Idle,
+                    (false, false) => Spent::Paused(from),
+                };
+                if !is_answer {
+                    // What came before the pause is the transfer's.
+                    let left = at.since(self.at);
+                    self.spend(Spent::Transfer(from), left.saturating_sub(since));
+                    let rare = self.rare();
+                    rare.pauses = rare.pauses.saturating_add(1);
+                }
                 self.spend_all(spent, at);
-                let rare = self.rare();
-                rare.pauses = rare.pauses.saturating_add(1);
             }
         }
         self.spend_all(Spent::Transfer(from), at);

@@ -17,6 +17,8 @@ pub(crate) enum Spent {
     Thinks(u8),
     /// The way of a message to the end, and of the first byte of its answer back.
     Turn(u8),
+    /// The same in the handshake of TLS.
+    Tls,
     /// The end's kernel delays an ACK for which the other end holds data back.
     DelayedAck(u8),
     /// The end's data, from the first byte to the last.
@@ -57,6 +59,7 @@ impl Spent {
             Spent::Closing => 7,
             Spent::NotCaptured => 8,
             Spent::SynUnanswered => 9,
+            Spent::Tls => 10,
             Spent::Thinks(end) => 16 + end as u64,
             Spent::Turn(end) => 18 + end as u64,
             Spent::DelayedAck(end) => 20 + end as u64,
@@ -86,6 +89,7 @@ impl Spent {
             7 => Spent::Closing,
             8 => Spent::NotCaptured,
             9 => Spent::SynUnanswered,
+            10 => Spent::Tls,
             16 | 17 => Spent::Thinks(end),
             18 | 19 => Spent::Turn(end),
             20 | 21 => Spent::DelayedAck(end),

@@ -28,6 +28,7 @@ fn sent(from: u32, stamp: u32) -> Segment {
             timestamps: Some((stamp, 0)),
             ..Default::default()
         },
+        payload_start: Default::default(),
         is_broken: false,
         is_header_cut: false,
     }

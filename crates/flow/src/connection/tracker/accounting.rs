@@ -52,8 +52,10 @@ impl Tracker {
             has_unseen: wireshark.contains(Label::AckLostSegment),
             is_shut: advertises.then_some(segment.window == 0),
             closes,
+            start: segment.payload_start,
             is_pushed: has(Flags::PSH),
             is_short: false,
+            length,
         };
         if !self.ledger.goes_on(&event) {
             let mss = sender.manner.mss().into_iter().chain(receiver.manner.mss()).min();
