@@ -10,10 +10,11 @@ use serde_json::Value;
 
 use crate::Case;
 use crate::need::Need;
-use crate::program::{Program, Row, row};
+use crate::program::{Program, Row, User, row};
 
 pub const CASES: &[Case] = &[
     ("quick_runs_in_real_time", &[], || assert_quick(&Program::new().rows(&["quick"]))),
+    ("quick_is_the_same_for_an_ordinary_user", &[Need::OrdinaryUser], quick_of_a_user),
     ("a_starved_client_is_the_limit", &[Need::Root], a_starved_client_is_the_limit),
     ("the_demo_helps", &[], the_demo_helps),
 ];
@@ -94,6 +95,20 @@ pub fn assert_quick(rows: &[Row]) {
         "held by its window, it carries {ratio} of window / RTT; {:?}",
         held.notes()
     );
+}
+
+fn quick_of_a_user() {
+    let program = Program::of(User::Ordinary);
+    let rows = program.rows(&["quick"]);
+    assert_quick(&rows);
+    for row in &rows {
+        eprintln!(
+            "{}: late by {} us (p99); {:?}",
+            row.name(),
+            row.number("link_late_p99_us"),
+            row.notes()
+        );
+    }
 }
 
 /// Needs root: only then may the hog be less nice than the client whatever the limits are.

@@ -74,7 +74,7 @@ use std::sync::{Mutex, MutexGuard};
 const IN_VIRTUAL_TIME: [&str; 4] = ["virtual_figures", "virtual_laws", "virtual_prove", "truth"];
 /// Subjects whose trials measure no time: they compare output, files and exit codes, and mark what
 /// they start, so neighbours do not matter to them.
-const BESIDE_OTHERS: [&str; 10] = [
+const BESIDE_OTHERS: [&str; 13] = [
     "output",
     "bad_input",
     "archive",
@@ -85,6 +85,9 @@ const BESIDE_OTHERS: [&str; 10] = [
     "link_refusals",
     "unprivileged",
     "tune",
+    "tune_container",
+    "relay_postgres",
+    "relay_programs",
 ];
 /// How many of the slowest trials are named.
 const SLOWEST: usize = 25;
