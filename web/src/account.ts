@@ -1,5 +1,5 @@
 /** Where all the time of a connection went: a bar, its parts, and the sentence about the first. */
-import type { Account, AccountPart, Facts } from "./data.ts";
+import type { Account, Accounted, AccountPart, Facts } from "./data.ts";
 import { h } from "./dom.ts";
 import { limitName, type LimitName } from "./limits.ts";
 import type { Palette } from "./theme.ts";
@@ -10,7 +10,7 @@ import type { Words } from "./words/words.ts";
 const LEAST = 0.005;
 
 /** The limit of a part in which data was on its way. */
-function limitOf(part: AccountPart): LimitName | undefined {
+function limitOf(part: Accounted): LimitName | undefined {
   if (!part.direction) return undefined;
   if (part.cause === "transfer") return "unknown";
   const ofWindow = part.cause === "slow_start" || part.cause === "loss";
@@ -39,7 +39,16 @@ export function waitSentence(words: Words, account: Account, part: AccountPart):
   );
 }
 
-function colour(palette: Palette, part: AccountPart): string {
+/** How opaque the path's own parts are, as hexadecimal digits: they are told apart by it. */
+const SHADES: Record<string, string> = {
+  connect: "66",
+  syn_repeated: "66",
+  tls: "99",
+  turns: "cc",
+};
+
+/** The colour of a part in bars. */
+export function accountColour(palette: Palette, part: Accounted): string {
   const limit = limitOf(part);
   if (limit) return palette.limits[limit];
   switch (part.owner) {
@@ -48,7 +57,7 @@ function colour(palette: Palette, part: AccountPart): string {
     case "client_application":
       return palette.pink;
     case "path":
-      return palette.sky;
+      return palette.sky + (SHADES[part.cause] ?? "");
     case "peer_gone":
       return palette.red;
     case "nobody":
@@ -59,24 +68,26 @@ function colour(palette: Palette, part: AccountPart): string {
   }
 }
 
+/** What a part is called. */
+export function accountName(words: Words, part: Accounted): string {
+  const limit = limitOf(part);
+  const what = limit ? words.limit[limit].name : (words.account.cause[part.cause] ?? part.cause);
+  return limit && part.direction ? `${words.direction[part.direction]}: ${what}` : what;
+}
+
 /** The bar with its parts; nothing where no time was counted. */
 export function accountBar(words: Words, palette: Palette, facts: Facts): HTMLElement | null {
   const account = facts.account;
   if (!account || account.time_us === 0) return null;
   const parts = account.parts.filter((part) => part.time_us >= LEAST * account.time_us);
   if (parts.length === 0) return null;
-  const name = (part: AccountPart) => {
-    const limit = limitOf(part);
-    const what = limit ? words.limit[limit].name : (words.account.cause[part.cause] ?? part.cause);
-    return limit && part.direction ? `${words.direction[part.direction]}: ${what}` : what;
-  };
   const bar = h(
     "div",
     { class: "share-bar", "aria-hidden": "true" },
     parts.map((part) => {
-      const piece = h("i", { title: `${name(part)} ${time(part.time_us)}` });
+      const piece = h("i", { title: `${accountName(words, part)} ${time(part.time_us)}` });
       piece.style.flexGrow = String(part.time_us);
-      piece.style.background = colour(palette, part);
+      piece.style.background = accountColour(palette, part);
       return piece;
     }),
   );
@@ -85,12 +96,12 @@ export function accountBar(words: Words, palette: Palette, facts: Facts): HTMLEl
     { class: "keys", "aria-label": words.account.title },
     parts.map((part) => {
       const mark = h("i", { class: "swatch", "aria-hidden": "true" });
-      mark.style.background = colour(palette, part);
+      mark.style.background = accountColour(palette, part);
       return h(
         "li",
         { title: words.account.owner[part.owner] ?? part.owner },
         mark,
-        name(part),
+        accountName(words, part),
         " ",
         h("b", {}, `${time(part.time_us)} (${percent(part.time_us / account.time_us)})`),
       );

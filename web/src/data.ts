@@ -57,6 +57,8 @@ export interface ConnectionData {
   facts: Facts;
   /** The points of the graphs; absent where the report was asked for the table alone. */
   trace?: Trace;
+  /** What all the time went for, in order; there with the graphs. */
+  spans?: AccountSpan[];
   /** What the kernel said of the sender's and the receiver's socket meanwhile. */
   sockets?: SocketSeries[];
   /** The link's queue towards the receiver, where the link's log is there. */
@@ -102,11 +104,21 @@ export interface Account {
   [more: string]: unknown;
 }
 
-/** A part of it: who had it, and for what. */
-export interface AccountPart {
+/** Who had some time, and for what. */
+export interface Accounted {
   owner: string;
   cause: string;
   direction?: Direction;
+}
+
+/** A stretch of the time, since the connection's first packet. */
+export interface AccountSpan extends Accounted {
+  start_us: number;
+  length_us: number;
+}
+
+/** A part of it: all that one had for one cause. */
+export interface AccountPart extends Accounted {
   time_us: number;
   lost_us: number;
 }

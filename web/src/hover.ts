@@ -1,4 +1,5 @@
 /** What happened at a place of a graph, in words. Pure. */
+import { accountName } from "./account.ts";
 import { lowerBound, nearest, type Places } from "./decode.ts";
 import type { Graph } from "./graphs/catalogue.ts";
 import type { Layer } from "./graphs/layers.ts";
@@ -181,6 +182,11 @@ function moment(tracks: Tracks, at: number, words: Words): string[] {
     const cause = words.stall[stall.cause] ?? words.stall.unknown;
     notes.push(words.say.stall(time(stall.length_us), cause.name), cause.means);
   }
+  const spent = tracks.account.find(
+    (one) => one.start_us <= at && at < one.start_us + one.length_us,
+  );
+  if (spent && !spent.direction)
+    notes.push(`${accountName(words, spent)}: ${time(spent.length_us)}`);
   const held = tracks.held.find(({ span }) => span[0] <= at && at < span[1]);
   if (held) notes.push(words.say.held(words.limit[held.name].name, held.confidence));
   return notes;

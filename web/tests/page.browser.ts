@@ -44,6 +44,34 @@ test("leads with the verdict and asks nothing of a network", async ({ page }) =>
   expect(isClean).toThrow(/Content Security Policy/);
 });
 
+test("has the account on the time axis of the graphs", async ({ page }) => {
+  const data = capture();
+  const [connection] = data.connections;
+  const whole = connection.facts.duration_us;
+  const path = { owner: "path", cause: "tls" };
+  const server = { owner: "server_application", cause: "server_thinks" };
+  connection.spans = [
+    { start_us: 0, length_us: whole / 4, ...path },
+    { start_us: whole / 4, length_us: (whole * 3) / 4, ...server },
+  ];
+  const isClean = await open(page, data, "account");
+  const box = page.locator(".band-box").first();
+  await expect(box.locator("h3")).toHaveText("Where the time went");
+  await expect(box.locator("li")).toHaveText([
+    "round trips of the handshake of TLS",
+    "the server did not answer yet",
+  ]);
+  // Pointing tells what it was, and a click shows that time.
+  const canvas = box.locator("canvas");
+  const size = await canvas.boundingBox();
+  if (!size) throw new Error("the band has a place");
+  await canvas.hover({ position: { x: size.width * 0.1, y: 10 } });
+  await expect(canvas).toHaveAttribute("title", /^round trips of the handshake of TLS, /);
+  await canvas.click({ position: { x: size.width * 0.1, y: 10 } });
+  await expect.poll(() => zoomed(page)).toBe(`0-${Math.round(whole / 4)}`);
+  isClean();
+});
+
 test("tells beside the verdict what its capture dropped and how its times run", async ({
   page,
 }) => {

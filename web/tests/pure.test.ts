@@ -486,6 +486,13 @@ describe("graphs", () => {
       "acknowledged",
     ]);
     expect(notes.at(-1)).toContain("slow start");
+    // What was waited for is told where it was, and nowhere else.
+    const thinks = { owner: "server_application", cause: "server_thinks" };
+    const account = [{ start_us: at - 5, length_us: 10, ...thinks }];
+    const told = (when: number) =>
+      story(graph, graph.layers, { ...tracks, account }, frame, when, -1, en).notes.join(" ");
+    expect(told(at)).toMatch(/the server did not answer yet: 10\sµs/);
+    expect(told(at + 5)).not.toContain("did not answer");
   });
   it("leave a far window out of the picture, and a near one in it", () => {
     const graph = graphs[0];

@@ -188,7 +188,8 @@ impl Analyzer {
             self.force_out();
         }
         let trace = self.traces.as_mut().and_then(Budget::opens);
-        let keeps_order = self.config.spans;
+        // Graphs have the account on their time axis.
+        let keeps_order = self.config.spans || trace.is_some();
         let opening =
             Opening { id: self.next_id, first_packet: number, at, from_first, trace, keeps_order };
         let mut tracker = Tracker::new(opening);

@@ -1,33 +1,38 @@
-/** The band above the graphs: which limit held the data, moment by moment, and how sure that is. */
+/** The bands above the graphs: what the time went for, and which limit held the data. */
 import { h } from "../dom.ts";
 import type { Palette } from "../theme.ts";
-import type { Held, Span } from "../verdict.ts";
+import type { Span } from "../verdict.ts";
+import { time } from "../units.ts";
 import { AXIS_WIDTH, RIGHT } from "./chart.ts";
 import type { Frame, Pen } from "./pen.ts";
 import { x } from "./pen.ts";
 
 const HEIGHT = 26;
 
-/** The part of the band's height that is filled where nothing says how sure the verdict is. */
-const UNSAID = 0.5;
+/** A stretch of a band. */
+export interface Piece {
+  readonly span: Span;
+  readonly colour: string;
+  /** How much of the band's height it fills, 0 to 1. */
+  readonly height: number;
+  readonly name: string;
+}
 
-/** Paints the spans, each in its limit's colour, as high as its verdict is sure. */
-export function paintBand(pen: Pen, frame: Frame, held: readonly Held[]): void {
-  const limits = frame.palette.limits;
+function paintBand(pen: Pen, frame: Frame, pieces: readonly Piece[]): void {
   pen.fillStyle = frame.palette.grid;
   pen.fillRect(frame.left, frame.top, frame.width, frame.height);
-  for (const { name, span, confidence } of held) {
+  for (const { span, colour, height: part } of pieces) {
     if (span[1] < frame.start || span[0] > frame.end) continue;
     const left = Math.max(frame.left, x(frame, span[0]));
     const right = Math.min(frame.left + frame.width, x(frame, span[1]));
-    pen.fillStyle = limits[name];
-    const height = frame.height * (confidence ?? UNSAID);
+    pen.fillStyle = colour;
+    const height = frame.height * part;
     const top = frame.top + frame.height - height;
     pen.fillRect(left, top, Math.max(right - left, 0.5 * frame.ratio), height);
   }
 }
 
-/** The band on the page. */
+/** A band on the page. */
 export class Band {
   readonly element = h("div", { class: "band" });
   private readonly canvas = h("canvas", { height: HEIGHT });
@@ -36,17 +41,23 @@ export class Band {
   private width = 0;
 
   constructor(
-    private readonly held: readonly Held[],
+    private readonly pieces: readonly Piece[],
     private readonly palette: Palette,
     pointed: (at: number | null) => void,
-    clicked: (held: Held) => void,
+    clicked: (piece: Piece) => void,
   ) {
     const at = (event: PointerEvent | MouseEvent): number =>
       this.view[0] + (event.offsetX / Math.max(1, this.width)) * (this.view[1] - this.view[0]);
-    this.canvas.addEventListener("pointermove", (event) => pointed(at(event)));
+    const piece = (event: PointerEvent | MouseEvent): Piece | undefined =>
+      this.pieces.find(({ span }) => span[0] <= at(event) && at(event) < span[1]);
+    this.canvas.addEventListener("pointermove", (event) => {
+      const found = piece(event);
+      this.canvas.title = found ? `${found.name}, ${time(found.span[1] - found.span[0])}` : "";
+      pointed(at(event));
+    });
     this.canvas.addEventListener("pointerleave", () => pointed(null));
     this.canvas.addEventListener("click", (event) => {
-      const found = this.held.find(({ span }) => span[0] <= at(event) && at(event) < span[1]);
+      const found = piece(event);
       if (found) clicked(found);
     });
     this.element.style.marginLeft = `${AXIS_WIDTH}px`;
@@ -75,7 +86,7 @@ export class Band {
         ratio,
         palette: this.palette,
       },
-      this.held,
+      this.pieces,
     );
   }
 

@@ -2,13 +2,14 @@
  * The graphs of one direction of one connection: a band of limits and the charts, which share one
  * time axis. It owns zoom, cursor and keyboard.
  */
+import { accountColour, accountName } from "../account.ts";
 import { h, icon } from "../dom.ts";
 import { lowerBound } from "../decode.ts";
 import type { Palette } from "../theme.ts";
 import { time } from "../units.ts";
 import type { Span } from "../verdict.ts";
 import type { Words } from "../words/words.ts";
-import { Band } from "./band.ts";
+import { Band, type Piece } from "./band.ts";
 import { type Graph, graphsOf } from "./catalogue.ts";
 import { Chart, type Shade } from "./chart.ts";
 import { legend } from "./legend.ts";
@@ -41,6 +42,16 @@ interface Shown {
 /** At least this much is shown, in µs or in bytes. */
 const LEAST = 20;
 
+/** The part of a band's height that is filled where nothing says how sure the verdict is. */
+const UNSAID = 0.5;
+
+/** A colour with its name. */
+function key(colour: string, name: string, means: string): HTMLElement {
+  const mark = h("i", { class: "swatch", "aria-hidden": "true" });
+  mark.style.background = colour;
+  return h("li", { title: means }, mark, name);
+}
+
 /** The part of `whole` that is nearest to a span, and as long where that is possible. */
 function within([start, end]: Span, [first, last]: Span): Span {
   const length = Math.min(Math.max(end - start, LEAST), last - first);
@@ -52,7 +63,7 @@ function within([start, end]: Span, [first, last]: Span): Span {
 export class Panel {
   readonly element: HTMLElement;
   private readonly charts: Shown[] = [];
-  private readonly band: Band;
+  private readonly bands: Band[] = [];
   private readonly whole: Span;
   private readonly shades: Shade[];
   private readonly status = h("p", { class: "zoom-status", "aria-live": "polite" });
@@ -69,12 +80,6 @@ export class Panel {
       start: stall.start_us,
       end: stall.start_us + stall.length_us,
     }));
-    this.band = new Band(
-      tracks.held,
-      options.palette,
-      (at) => this.point(at),
-      ({ span }) => this.zoom(span),
-    );
     this.element = h(
       "div",
       {
@@ -85,6 +90,7 @@ export class Panel {
         onkeydown: (event: KeyboardEvent) => this.key(event),
       },
       this.toolbar(),
+      this.accountBox(),
       this.bandBox(),
       this.spoken,
     );
@@ -139,7 +145,7 @@ export class Panel {
     for (const { graph, chart } of this.charts) {
       if (graph.over === "time") chart.show(this.view);
     }
-    this.band.show(this.view);
+    this.bands.forEach((band) => band.show(this.view));
     this.point(null);
     const { words } = this.options;
     this.status.textContent = this.isWhole()
@@ -171,32 +177,64 @@ export class Panel {
     );
   }
 
+  /** What all the time of the connection went for; nothing where the report does not have it. */
+  private accountBox(): HTMLElement | null {
+    const { words, tracks, palette } = this.options;
+    if (tracks.account.length === 0) return null;
+    const pieces = tracks.account.map((span) => ({
+      span: [span.start_us, span.start_us + span.length_us] as const,
+      colour: accountColour(palette, span),
+      height: 1,
+      name: accountName(words, span),
+    }));
+    const keys = new Map(
+      tracks.account.map((span) => [
+        accountName(words, span),
+        key(
+          accountColour(palette, span),
+          accountName(words, span),
+          words.account.owner[span.owner] ?? span.owner,
+        ),
+      ]),
+    );
+    return this.band(words.account.title, null, pieces, [...keys.values()]);
+  }
+
   private bandBox(): HTMLElement {
     const { words, tracks, palette } = this.options;
-    const names = [...new Set(tracks.held.map(({ name }) => name))];
+    const pieces = tracks.held.map(({ span, name, confidence }) => ({
+      span,
+      colour: palette.limits[name],
+      height: confidence ?? UNSAID,
+      name: words.limit[name].name,
+    }));
+    const keys = [...new Set(tracks.held.map(({ name }) => name))].map((name) =>
+      key(palette.limits[name], words.limit[name].name, words.limit[name].means),
+    );
+    return this.band(words.ui.limitsBand, words.ui.limitsBandMeans, pieces, keys);
+  }
+
+  /** A band with its title and its key. */
+  private band(
+    title: string,
+    means: string | null,
+    pieces: readonly Piece[],
+    keys: HTMLElement[],
+  ): HTMLElement {
+    const band = new Band(
+      pieces,
+      this.options.palette,
+      (at) => this.point(at),
+      ({ span }) => this.zoom(span),
+    );
+    this.bands.push(band);
+    const question = means === null ? null : h("p", { class: "question" }, means);
     return h(
       "section",
-      { class: "graph band-box" },
-      h(
-        "header",
-        {},
-        h(
-          "div",
-          {},
-          h("h3", {}, words.ui.limitsBand),
-          h("p", { class: "question" }, words.ui.limitsBandMeans),
-        ),
-      ),
-      this.band.element,
-      h(
-        "ul",
-        { class: "keys" },
-        names.map((name) => {
-          const mark = h("i", { class: "swatch", "aria-hidden": "true" });
-          mark.style.background = palette.limits[name];
-          return h("li", { title: words.limit[name].means }, mark, words.limit[name].name);
-        }),
-      ),
+      { class: "graph band-box", "aria-label": title },
+      h("header", {}, h("div", {}, h("h3", {}, title), question)),
+      band.element,
+      h("ul", { class: "keys" }, keys),
     );
   }
 
@@ -269,7 +307,7 @@ export class Panel {
   /** Puts all cursors at a time. */
   private point(at: number | null, from?: Shown): void {
     this.at = at;
-    this.band.point(at);
+    this.bands.forEach((band) => band.point(at));
     for (const shown of this.charts) {
       if (shown === from) continue;
       if (shown.graph.over === "time") shown.chart.point(at);
@@ -340,7 +378,7 @@ export class Panel {
 
   private resize(): void {
     const width = this.width();
-    this.band.resize(width);
+    this.bands.forEach((band) => band.resize(width));
     for (const { chart, graph } of this.charts) chart.resize(width, this.height(graph));
   }
 }

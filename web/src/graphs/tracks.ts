@@ -1,5 +1,5 @@
 /** A direction's data, decoded once: series with their levels of detail, marks and stalls. */
-import type { ConnectionData, Direction, DirectionTrace, Stall } from "../data.ts";
+import type { AccountSpan, ConnectionData, Direction, DirectionTrace, Stall } from "../data.ts";
 import {
   empty,
   overSequence,
@@ -49,6 +49,8 @@ export interface Tracks {
   readonly marks: ReadonlyMap<string, Places>;
   readonly stalls: readonly Stall[];
   readonly held: readonly Held[];
+  /** What all the time of the connection went for, in order. */
+  readonly account: readonly AccountSpan[];
   /** Packet and length of each segment, where points are segments. */
   readonly packets?: Float64Array;
   readonly lengths?: readonly number[];
@@ -102,6 +104,7 @@ function decode(connection: ConnectionData, direction: Direction): Tracks | unde
     marks: marksOf(trace),
     stalls: trace.stalls ?? [],
     held,
+    account: connection.spans ?? [],
     packets: isSingle && packet ? sums(packet) : undefined,
     lengths: isSingle ? length : undefined,
     span: [0, Math.max(duration_us, held.at(-1)?.span[1] ?? 0, data.at.at(-1) ?? 0, 1)],

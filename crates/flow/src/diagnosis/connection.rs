@@ -269,7 +269,8 @@ impl DiagnosedConnection {
         self.sampled.is_none().then(|| Account::new(&self.connection.counted, verdicts, faults))
     }
 
-    /// The same in the order of time; empty where [`crate::Config::spans`] did not ask for it.
+    /// The same in the order of time; empty where neither [`crate::Config::spans`] nor graphs asked
+    /// for it.
     pub fn spans(&self) -> Vec<AccountSpan> {
         let (verdicts, faults) = self.accounted();
         spans(&self.connection.counted, self.connection.start, verdicts, faults)

@@ -10,6 +10,7 @@ mod document;
 mod interval;
 mod shortlist;
 mod shown;
+mod span;
 
 pub use curve::{Curve, CurvePoint, LawPoint, Unit, curves};
 pub use document::{TooLarge, data, html, program};

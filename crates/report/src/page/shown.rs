@@ -2,6 +2,7 @@
 
 use super::curve::Curve;
 use super::interval::neighbours;
+use super::span::{ShownSpan, shown_spans};
 use fullpipe_flow::Counts;
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection};
@@ -184,6 +185,14 @@ impl ShownConnection {
             .collect()
     }
 
+    /// What all its time went for, in order. It is drawn with the graphs, or not at all.
+    fn spans(&self) -> Vec<ShownSpan> {
+        if self.connection.trace().is_none() {
+            return Vec::new();
+        }
+        shown_spans(&self.connection.spans(), self.connection.connection.start)
+    }
+
     /// The same without the points of its graphs.
     #[must_use]
     pub fn without_graphs(self) -> Self {
@@ -200,6 +209,7 @@ impl Serialize for ShownConnection {
             part: self.part,
             facts: Facts { connection: &self.connection, intervals: self.intervals() },
             trace: self.connection.trace(),
+            spans: self.spans(),
             sockets: &self.sockets,
             link_queue: self.link_queue.as_ref(),
         }
@@ -218,6 +228,8 @@ struct Written<'a> {
     facts: Facts<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<&'a Trace>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    spans: Vec<ShownSpan>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     sockets: &'a [SocketSeries],
     #[serde(skip_serializing_if = "Option::is_none")]
