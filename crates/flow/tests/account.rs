@@ -281,6 +281,19 @@ fn the_end_of_a_handshake_is_no_question() {
 }
 
 #[test]
+fn a_request_whose_first_copy_was_lost_before_the_capture_is_one() {
+    // The client acknowledges beyond what was captured, and sends it again.
+    let asked = questions(false);
+    let again = "0.515 > .  661:661 ack 10001 win 512
+                 0.715 > P. 601:661 ack 10001 win 512
+                 0.717 < P. 10001:11001 ack 661 win 512";
+    let found = account(&format!("{asked}{again}"));
+    // Its round trip is in the time that the timer took.
+    assert_eq!((found.requests, found.turns), (11, 10));
+    assert_eq!(found.spent_on(Cause::ServerThinks).as_nanos() / 1_000_000, 22);
+}
+
+#[test]
 fn a_goodbye_is_no_request_unless_it_is_answered() {
     let asked = questions(true);
     let goodbye = format!(

@@ -7,6 +7,7 @@
 
 #![allow(clippy::print_stdout, reason = "a table is what it was called for")]
 
+mod conversations;
 mod judge;
 mod reasons;
 mod remedies;
@@ -33,6 +34,10 @@ pub struct Truth {
     /// of its limits lifted, and what gives most is the right answer.
     #[arg(long, conflicts_with_all = ["only", "counterfactual", "remedies", "truth"])]
     worlds: bool,
+    /// Conversations whose times are known, in place of scenarios: what the account says of them is
+    /// compared with what was built in.
+    #[arg(long, conflicts_with_all = ["worlds", "only", "counterfactual", "remedies", "truth", "poor"])]
+    conversations: bool,
     /// How many of its scenarios.
     #[arg(long, default_value_t = 40)]
     count: u32,
@@ -82,6 +87,7 @@ impl Default for Truth {
         Truth {
             seed: 1,
             worlds: false,
+            conversations: false,
             count: 40,
             only: None,
             runs: truth_runs(),
@@ -217,6 +223,9 @@ impl Truth {
 
     /// Runs the scenarios, judges and scores them, and prints the scores.
     pub fn run(&self) -> anyhow::Result<()> {
+        if self.conversations {
+            return conversations::run(self);
+        }
         let found = if self.worlds { worlds::all(self)? } else { runs::all(self)? };
         if self.remedies {
             return remedies::print(self, &found.done);

@@ -6,9 +6,11 @@
 //! captured. ACKs and windows divide nothing; they are noted, because they tell how the time until
 //! the next data is to be divided.
 
+mod connects;
 mod counted;
 mod course;
 mod finish;
+mod pace;
 mod spent;
 mod tls;
 
@@ -17,10 +19,10 @@ pub(super) use finish::CapturedSpan;
 pub(crate) use spent::{Spent, Sums};
 use tls::MAX_SMALL_TALK;
 
-use super::handshake::SYN_AGAIN_FROM;
 use crate::capture::segment::PayloadStart;
 use course::Course;
 use fullpipe_model::units::{Duration, Instant};
+use pace::{BURST_FROM, Pace};
 
 /// Data that follows other data of the same end within this time, or within two round trips, is
 /// the same transfer, whatever it waited for: which limit that was, the verdict says.
@@ -138,6 +140,8 @@ pub(super) struct Ledger {
     speaker: u8,
     /// [`PUSHED`], [`PAID`], [`UNSURE`], and those of [`tls`].
     flags: u8,
+    /// How fast the data of each end arrives.
+    pace: [Pace; 2],
 }
 
 const NEVER: u32 = u32::MAX;
@@ -165,6 +169,7 @@ impl Ledger {
             phase: LedgerPhase::New,
             speaker: NOBODY,
             flags: 0,
+            pace: [Pace::default(); 2],
         }
     }
 }
@@ -225,6 +230,9 @@ impl Ledger {
                     return false;
                 }
                 self.spend(Spent::Transfer(event.from), time);
+                if (BURST_FROM..LONG_RUN).contains(&self.run) {
+                    self.pace[index(event.from)].see(time, event.length);
+                }
                 self.said(event);
                 true
             }
@@ -284,69 +292,6 @@ impl Ledger {
 
     fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
-    }
-
-    fn connects(&mut self, event: &LedgerEvent, lags: Lags) {
-        let LedgerEvent { at, what, closes, .. } = *event;
-        let is_new = self.phase == LedgerPhase::New;
-        if is_new {
-            // A packet that could not be read may have been before.
-            self.spend_all(Spent::NotCaptured, at);
-        }
-        match (what, closes) {
-            // The capture has it twice.
-            (What::Syn | What::SynAck, _)
-                if (self.phase == LedgerPhase::SynAnswered
-                    || self.phase == LedgerPhase::SynSent && what == What::Syn)
-                    && at.since(self.at) < SYN_AGAIN_FROM => {}
-            (What::Syn, _) => {
-                if !is_new {
-                    self.syn_again();
-                    let met_old = std::mem::take(&mut self.rare().met_old);
-                    let spent =
-                        if met_old { Spent::SynMetOldConnection } else { Spent::SynRepeated };
-                    self.spend_all(spent, at);
-                }
-                self.phase = LedgerPhase::SynSent;
-            }
-            (What::SynAck, _) => {
-                if self.phase == LedgerPhase::SynAnswered {
-                    self.syn_again();
-                    self.spend_all(Spent::SynRepeated, at);
-                } else {
-                    self.spend_all(Spent::Connect, at);
-                }
-                self.phase = LedgerPhase::SynAnswered;
-            }
-            (_, Some(Closes::Reset)) if self.phase == LedgerPhase::SynSent => {
-                // The client itself resets what it finds in its way, and tries again.
-                if event.from == lags.client {
-                    self.spend_all(Spent::SynMetOldConnection, at);
-                    self.rare().met_old = true;
-                } else {
-                    self.spend_all(Spent::Refused, at);
-                    self.phase = LedgerPhase::Closed;
-                }
-            }
-            // An ACK in place of a SYN-ACK (RFC 9293 section 3.10.7.4).
-            (What::Ack, None)
-                if self.phase == LedgerPhase::SynSent && event.from != lags.client =>
-            {
-                self.rare().met_old = true;
-            }
-            _ => {
-                self.spend_all(Spent::Connect, at);
-                self.phase = LedgerPhase::Open;
-                if what != What::Ack || closes.is_some() {
-                    self.talks(event, lags);
-                }
-            }
-        }
-    }
-
-    fn syn_again(&mut self) {
-        let rare = self.rare();
-        rare.syn_retransmissions = rare.syn_retransmissions.saturating_add(1);
     }
 
     fn talks(&mut self, event: &LedgerEvent, lags: Lags) {
@@ -445,7 +390,8 @@ impl Ledger {
 
     fn data(&mut self, event: &LedgerEvent, lags: Lags) {
         let LedgerEvent { at, from, .. } = *event;
-        let way = lags.to[index(from)];
+        // The first segment of an answer is longer than those that tell the round trip.
+        let way = lags.to[index(from)].saturating_add(self.pace[index(from)].time_of(event.length));
         match self.speaker() {
             Some(speaker) if speaker == from => self.same(event, lags),
             Some(_) if event.has_all => {
@@ -555,8 +501,10 @@ impl Ledger {
         if let Some(rare) = &mut self.rare {
             rare.was_shut = Duration::ZERO;
         }
-        if self.speaker == NOBODY {
-            self.speaker = from;
+        // Whoever has heard all that the other end said begins anew: the first copy was lost before
+        // it was captured.
+        if self.speaker == NOBODY || (self.speaker != from && event.has_all) {
+            self.speaks(event, lags);
         }
         // What the other end sent before stays acknowledged, at the time that is now counted.
         let stays = self.speaker != from && self.acked != NEVER;

@@ -15,6 +15,7 @@
 
 mod addition;
 mod binding;
+mod conversation;
 mod dice;
 mod draft;
 mod nuisance;
@@ -23,6 +24,7 @@ mod varied;
 mod world;
 
 use super::Cause;
+pub use conversation::{Conversation, conversation};
 use dice::Dice;
 use draft::Draft;
 use variation::Variation;
