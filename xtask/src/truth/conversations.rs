@@ -4,7 +4,7 @@
 
 use super::Truth;
 use super::runs::{Wanted, is_of, place, read, run_missing};
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use fullpipe_flow::account::{Account, Cause};
 use fullpipe_flow::capture::segment::{Flags, Parsed, Segment};
 use fullpipe_flow::capture::{Packet, Unpack, read as read_packets};
@@ -35,6 +35,40 @@ struct ConversationScore {
 
 /// Runs what is missing of the set, and prints how many accounts are right, and which are not.
 pub fn run(options: &Truth) -> anyhow::Result<()> {
+    let (scores, wrong) = scores(options)?;
+    wrong.iter().for_each(|wrong| println!("{wrong}"));
+    println!("\n| at | requests | server's time | connecting | first owner |");
+    println!("|---|---|---|---|---|");
+    for (score, end) in scores.iter().zip(["the server", "the client"]) {
+        let ConversationScore { accounts, requests, lossless, thinks, connects, clear, first } =
+            *score;
+        let cells =
+            [(requests, accounts), (thinks, lossless), (connects, lossless), (first, clear)]
+                .map(|(right, all)| format!("{right} of {all}"));
+        println!("| {end} | {} |", cells.join(" | "));
+    }
+    Ok(())
+}
+
+/// A few conversations, in all of which requests and first owners are right, and at the server its
+/// time.
+///
+/// # Errors
+/// If a run failed, or an account is wrong.
+pub fn smoke(options: &Truth) -> anyhow::Result<()> {
+    let (scores, wrong) = scores(options)?;
+    for score in &scores {
+        let ConversationScore { accounts, requests, clear, first, .. } = *score;
+        ensure!(accounts == options.count, "conversations: {accounts} of {} ran", options.count);
+        ensure!(requests == accounts && first == clear, "conversations: {wrong:?}");
+    }
+    let [at_server, _] = scores;
+    ensure!(at_server.thinks == at_server.lossless, "conversations: {wrong:?}");
+    Ok(())
+}
+
+/// Runs what is missing of the set; the scores at the server and at the client, and what is wrong.
+fn scores(options: &Truth) -> anyhow::Result<([ConversationScore; 2], Vec<String>)> {
     let set = options.runs.join(format!("conversations-{}", options.seed));
     let drawn: Vec<Conversation> =
         (0..options.count).map(|index| conversation(options.seed, index)).collect();
@@ -45,6 +79,7 @@ pub fn run(options: &Truth) -> anyhow::Result<()> {
         }
     }
     let mut scores = [ConversationScore::default(); 2];
+    let mut all_wrong = Vec::new();
     for one in &drawn {
         let wanted = wanted(one);
         let place = place(&set, &wanted);
@@ -57,22 +92,11 @@ pub fn run(options: &Truth) -> anyhow::Result<()> {
             .transpose()?;
         for (score, end) in scores.iter_mut().zip(["server", "client"]) {
             let account = account_of(&run.folder.join(format!("{end}.pcap")))?;
-            for wrong in score.add(one, taken, &account) {
-                println!("{} at the {end}: {wrong}", one.name);
-            }
+            let wrong = score.add(one, taken, &account).into_iter();
+            all_wrong.extend(wrong.map(|wrong| format!("{} at the {end}: {wrong}", one.name)));
         }
     }
-    println!("\n| at | requests | server's time | connecting | first owner |");
-    println!("|---|---|---|---|---|");
-    for (score, end) in scores.iter().zip(["the server", "the client"]) {
-        let ConversationScore { accounts, requests, lossless, thinks, connects, clear, first } =
-            *score;
-        let cells =
-            [(requests, accounts), (thinks, lossless), (connects, lossless), (first, clear)]
-                .map(|(right, all)| format!("{right} of {all}"));
-        println!("| {end} | {} |", cells.join(" | "));
-    }
-    Ok(())
+    Ok((scores, all_wrong))
 }
 
 fn wanted(one: &Conversation) -> Wanted {

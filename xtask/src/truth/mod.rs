@@ -143,6 +143,9 @@ const PARTS_TAKEN: usize = 2;
 /// Number of scenarios in the smoke test: about ten seconds on a quiet machine.
 const SMOKE_COUNT: u32 = 3;
 
+/// Number of conversations in it: some seconds.
+const SMOKE_CONVERSATIONS: u32 = 8;
+
 impl Truth {
     /// Seeds from here on are run for published figures only.
     pub const HELD_OUT: u64 = 9000;
@@ -218,7 +221,7 @@ impl Truth {
             there == SMOKE_COUNT as usize,
             "truth: {there} of {SMOKE_COUNT} runs are there"
         );
-        Ok(())
+        conversations::smoke(&Truth { count: SMOKE_CONVERSATIONS, ..truth })
     }
 
     /// Runs the scenarios, judges and scores them, and prints the scores.
