@@ -123,14 +123,13 @@ impl Top {
 
     /// Which connections are shown first: all that is given must hold.
     fn filter(&self) -> LiveFilter {
-        let one_by_one = [
+        LiveFilter::all([
             self.filter.clone(),
             self.port.map(LiveFilter::port),
             self.peer.map(LiveFilter::peer),
             self.pid.map(LiveFilter::pid),
             self.process.as_deref().map(LiveFilter::process),
-        ];
-        one_by_one.into_iter().flatten().fold(LiveFilter::default(), LiveFilter::and)
+        ])
     }
 
     fn print_once(

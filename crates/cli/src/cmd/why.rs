@@ -199,12 +199,8 @@ impl Why {
             return Ok(looked);
         }
         let filter = self.filter();
-        // Somebody who names a connection means it, wherever it leads; a control group has others.
-        let is_named = self.filter.is_some()
-            || self.pid.is_some()
-            || self.port.is_some()
-            || self.peer.is_some();
-        let loopback = self.loopback || is_named;
+        // Somebody who names a connection means it, wherever it leads.
+        let loopback = self.loopback || filter.names_connections();
         let options = WhyOptions { loopback, span: self.span, most: self.most.into() };
         let bar = bar(self.span);
         let mut tick = |passed: Duration| bar.set_position(passed.as_micros());
@@ -215,14 +211,13 @@ impl Why {
 
     /// Which connections are meant: all that is given must hold.
     fn filter(&self) -> LiveFilter {
-        let one_by_one = [
+        LiveFilter::all([
             self.filter.clone(),
             self.pid.map(LiveFilter::pid),
             self.port.map(LiveFilter::port),
             self.peer.map(LiveFilter::peer),
             self.cgroup.as_deref().map(LiveFilter::cgroup),
-        ];
-        one_by_one.into_iter().flatten().fold(LiveFilter::default(), LiveFilter::and)
+        ])
     }
 
     fn show(&self, look: &Looked, looked: Instant, watch: &Watch) -> Result<(), Failure> {

@@ -275,6 +275,11 @@ impl AccountWords<'_> {
         let end = self.end();
         let waits_still = self.account.last_wait.is_some();
         match self.part.cause {
+            Cause::ServerThinks if requests == 0 && waits_still => {
+                "the server has the client's first message, and had not answered when the capture \
+                 ended"
+                    .into()
+            }
             Cause::ServerThinks if requests <= 1 && waits_still => {
                 "the server has the request, and had not answered when the capture ended".into()
             }
@@ -399,6 +404,7 @@ impl AccountWords<'_> {
                 format!("round trips of the handshake of TLS ({})", self.account.tls_turns)
             }
             Cause::ClientThinks => "does not ask yet".into(),
+            Cause::ServerThinks if requests == 0 => "does not answer yet".into(),
             Cause::ServerThinks => format!("does not answer yet ({requests} requests)"),
             Cause::Turns => format!("round trips of questions and answers ({turns})"),
             Cause::DelayedAck => "delays ACKs for which small data waits".into(),

@@ -101,8 +101,19 @@ impl LiveFilter {
         self.0 == Condition::Any
     }
 
+    /// All that is asked for must hold; all connections where nothing is.
+    pub fn all(asked: impl IntoIterator<Item = Option<LiveFilter>>) -> LiveFilter {
+        asked.into_iter().flatten().fold(LiveFilter::default(), LiveFilter::and)
+    }
+
+    /// Whether it asks for certain connections, by an end or a process: whoever does that means
+    /// them wherever they lead. A name, a control group and what is excluded leave many.
+    pub fn names_connections(&self) -> bool {
+        self.0.names_connections()
+    }
+
     /// Both must hold.
-    pub fn and(self, other: LiveFilter) -> LiveFilter {
+    fn and(self, other: LiveFilter) -> LiveFilter {
         LiveFilter(match (self.0, other.0) {
             (Condition::Any, one) | (one, Condition::Any) => one,
             (Condition::And(mut all), Condition::And(more)) => {
@@ -173,6 +184,25 @@ impl Condition {
             Condition::Not(inner) => !inner.holds(one),
             Condition::And(all) => all.iter().all(|condition| condition.holds(one)),
             Condition::Or(any) => any.iter().any(|condition| condition.holds(one)),
+        }
+    }
+}
+
+impl Condition {
+    fn names_connections(&self) -> bool {
+        match self {
+            Condition::Net(..) | Condition::Ports(..) | Condition::Peer(_) | Condition::Pid(_) => {
+                true
+            }
+            Condition::And(all) | Condition::Or(all) => {
+                all.iter().any(Condition::names_connections)
+            }
+            Condition::Version4(_)
+            | Condition::Any
+            | Condition::Process(_)
+            | Condition::Cgroup(_)
+            | Condition::Text(_)
+            | Condition::Not(_) => false,
         }
     }
 }
@@ -340,6 +370,7 @@ mod tests {
             ("cgroup other", false),
             ("peer 10.0.0.2", true),
             ("peer ::ffff:10.0.0.2", true),
+            ("host ::ffff:10.0.0.1", true),
             ("peer 10.0.0.1", false),
         ] {
             assert_eq!(has(&filter.parse().unwrap()), expected, "{filter}");
@@ -364,11 +395,29 @@ mod tests {
     }
 
     #[test]
+    fn an_end_or_a_process_names_connections_and_what_is_excluded_does_not() {
+        for (filter, names) in [
+            ("port 443", true),
+            ("peer 10.0.0.2", true),
+            ("pid 1 or process curl", true),
+            ("net 127.0.0.0/8 and not pid 1", true),
+            ("not port 22", false),
+            ("process curl", false),
+            ("cgroup app and ip6", false),
+        ] {
+            let filter: LiveFilter = filter.parse().unwrap();
+            assert_eq!(filter.names_connections(), names, "{filter}");
+        }
+    }
+
+    #[test]
     fn what_options_ask_reads_as_it_would_be_typed() {
-        let filter = LiveFilter::default()
-            .and(LiveFilter::port(443))
-            .and(LiveFilter::peer("::ffff:10.0.0.2".parse().unwrap()))
-            .and(LiveFilter::pid(4711).and(LiveFilter::process("Curl")));
+        let filter = LiveFilter::all([
+            Some(LiveFilter::port(443)),
+            None,
+            Some(LiveFilter::peer("::ffff:10.0.0.2".parse().unwrap())),
+            Some(LiveFilter::pid(4711).and(LiveFilter::process("Curl"))),
+        ]);
         assert_eq!(filter.to_string(), "port 443 and peer 10.0.0.2 and pid 4711 and process curl");
         assert!(has(&filter) && !has(&filter.and(LiveFilter::cgroup("other"))));
     }

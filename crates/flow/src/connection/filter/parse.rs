@@ -150,7 +150,10 @@ impl Parser<'_> {
             "ip" => Ok(Condition::Version4(true)),
             "ip6" => Ok(Condition::Version4(false)),
             "tcp" => Ok(Condition::Any),
-            "host" => address(self.value(word)?).map(|host| Condition::Net(host, bits(host))),
+            "host" => {
+                let host = address(self.value(word)?)?.to_canonical();
+                Ok(Condition::Net(host, bits(host)))
+            }
             "net" => net(self.value(word)?),
             "port" => port(self.value(word)?).map(|port| Condition::Ports(port, port)),
             "portrange" => ports(self.value(word)?),
