@@ -199,9 +199,8 @@ impl Why {
             return Ok(looked);
         }
         let filter = self.filter();
-        // Somebody who names a connection means it, wherever it leads.
-        let loopback = self.loopback || filter.names_connections();
-        let options = WhyOptions { loopback, span: self.span, most: self.most.into() };
+        let options =
+            WhyOptions { loopback: self.has_loopback(), span: self.span, most: self.most.into() };
         let bar = bar(self.span);
         let mut tick = |passed: Duration| bar.set_position(passed.as_micros());
         let found = fullpipe_host::why(watch, &filter, options, interrupt, &mut tick);
@@ -218,6 +217,12 @@ impl Why {
             self.peer.map(LiveFilter::peer),
             self.cgroup.as_deref().map(LiveFilter::cgroup),
         ])
+    }
+
+    /// Whether connections within this host count. Somebody who names a connection means it,
+    /// wherever it leads.
+    fn has_loopback(&self) -> bool {
+        self.loopback || self.filter().names_connections()
     }
 
     fn show(&self, look: &Looked, looked: Instant, watch: &Watch) -> Result<(), Failure> {
@@ -271,7 +276,7 @@ impl Why {
         if !connections.is_empty() {
             text += &live::render(&connections, &look.found.machine, layout());
         } else if self.url.is_none() {
-            text += &format!("{}\n", nothing(&look.found));
+            text += &format!("{}\n", nothing(&look.found, self.has_loopback()));
         } else if look.failure.is_none() {
             text += "It was over too soon to follow its socket: name a larger file.\n";
         }
@@ -303,10 +308,11 @@ fn tell_of_packets(looked: &Looked) {
 }
 
 /// What to say where no connection was busy.
-fn nothing(found: &Found) -> String {
+fn nothing(found: &Found, has_loopback: bool) -> String {
+    let within = if has_loopback { "" } else { "; connections within this host need --loopback" };
     format!(
-        "No busy connection: of {} on this host none moved data or waited to. Start the transfer first; connections \
-         within this host need --loopback.",
+        "No busy connection: of {} on this host none moved data or waited to. Start the transfer \
+         first{within}.",
         found.connections
     )
 }
