@@ -21,10 +21,12 @@ use crate::Refused;
 /// Needs CAP_SYS_NICE on the machine itself or an RLIMIT_RTPRIO; in a user namespace only the
 /// latter helps. Threads and programs started from this thread do not inherit the class.
 pub fn fifo() -> Result<(), Refused> {
-    let parameter = libc::sched_param { sched_priority: 1 };
+    // The kernel's `struct sched_param` is this one number. musl's own function does nothing,
+    // because POSIX means a process by it, and Linux a thread.
+    let priority: libc::c_int = 1;
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: `parameter` lives through the call; 0 means the calling thread.
-    match unsafe { libc::sched_setscheduler(0, policy, &parameter) } {
+    // SAFETY: `priority` lives through the call; 0 means the calling thread.
+    match unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) } {
         0 => Ok(()),
         _ => Err(Refused::last("use SCHED_FIFO", "calling thread")
             .hint("run as root, or raise the limit `ulimit -r` (rtprio in /etc/security/limits.conf) to 1")),
