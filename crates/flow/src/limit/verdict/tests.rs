@@ -62,3 +62,30 @@ fn the_peak_is_what_the_path_carried_and_not_what_one_ack_told_of() {
     assert_eq!(peak(&[(10, 0, 0)]), None);
     assert_eq!(peak(&[]), None);
 }
+
+/// Ten seconds that the rules give to a window that is small after loss, and a judge who gives
+/// `link` of them to the link.
+fn judged(link: f64, evidence: LinkEvidence) -> (Limit, f64) {
+    let loss = Limit::CongestionWindow(Cause::Loss);
+    let mut one = interval(100, 80, 1);
+    one.candidates = vec![Candidate { limit: loss, share: 1.0 }];
+    let mut verdict = Verdict::new(Source::Capture, vec![one; 100]);
+    let likely = LIMITS.map(|limit| match limit {
+        Limit::Link => link,
+        limit if limit == loss => 1.0 - link,
+        _ => 0.0,
+    });
+    verdict.adopt(&Opinion { likely, policer: 0.0, ruled_out: 0.0 }, evidence);
+    (verdict.limited_by().limit, verdict.confidence)
+}
+
+#[test]
+fn what_is_wrong_six_times_of_seven_is_not_named_first() {
+    let loss = Limit::CongestionWindow(Cause::Loss);
+    // The judge must be surer than this to say that losses are a policer's, but 12 % are no answer.
+    assert_eq!(judged(0.88, LinkEvidence::None), (Limit::Link, 0.88));
+    let (limit, confidence) = judged(0.7, LinkEvidence::None);
+    assert!(limit == loss && (confidence - 0.3).abs() < 1e-9, "{limit} {confidence}");
+    // Nor do 60 % overrule them where a queue stood.
+    assert_eq!(judged(0.6, LinkEvidence::Queue).0, loss);
+}
