@@ -5,7 +5,7 @@ use crate::options::AgentOptions;
 use crate::wire::{self, Mode};
 use aya::maps::{Array, HashMap, MapError};
 use aya::programs::{CgroupAttachMode, Iter, ProgramError, SockOps};
-use aya::{Btf, Ebpf, EbpfError};
+use aya::{Btf, Ebpf};
 use fullpipe_model::units::{Duration, Window};
 use std::error::Error;
 use std::fs::File;
@@ -93,6 +93,23 @@ pub struct Agent {
     unreachable: Option<String>,
 }
 
+/// The object, with what this kernel calls its fields.
+fn read_object() -> Result<Ebpf, AgentError> {
+    if !Path::new(BTF).exists() {
+        return Err(AgentError::NoBtf);
+    }
+    Ebpf::load(OBJECT).map_err(|error| AgentError::of("load the BPF program", &error))
+}
+
+/// The program that follows connections, verified by the kernel.
+fn load(object: &mut Ebpf) -> Result<&mut SockOps, AgentError> {
+    let hook = object.program_mut("follow").expect("the object has this program");
+    let refused = |error: ProgramError| AgentError::of("load the BPF program", &error);
+    let hook: &mut SockOps = hook.try_into().map_err(refused)?;
+    hook.load().map_err(refused)?;
+    Ok(hook)
+}
+
 /// What became of the connections that existed before the agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Adopted {
@@ -115,9 +132,6 @@ impl Agent {
     ///
     /// Errors: see [`AgentError`]; nothing is attached then.
     pub fn attach(cgroup: &Path, options: AgentOptions) -> Result<Agent, AgentError> {
-        if !Path::new(BTF).exists() {
-            return Err(AgentError::NoBtf);
-        }
         // Only folders of version 2 have this file.
         let folder = std::fs::metadata(cgroup.join("cgroup.controllers"))
             .and_then(|_| File::open(cgroup))
@@ -126,17 +140,19 @@ impl Agent {
             .metadata()
             .map_err(|cause| AgentError::Cgroup { path: cgroup.into(), cause })?
             .ino();
-        let load = |error: EbpfError| AgentError::of("load the BPF program", &error);
-        let mut program = Ebpf::load(OBJECT).map_err(load)?;
+        let mut program = read_object()?;
         let mode = if options.control { Mode::Control } else { Mode::Watch };
         configure(&mut program, &options, mode, group)?;
-        let attach = |error: ProgramError| AgentError::of("attach to the control group", &error);
-        let hook = program.program_mut("follow").expect("the object has this program");
-        let hook: &mut SockOps = hook.try_into().map_err(attach)?;
-        hook.load().map_err(|error| AgentError::of("load the BPF program", &error))?;
-        hook.attach(folder, CgroupAttachMode::Single).map_err(attach)?;
+        load(&mut program)?
+            .attach(folder, CgroupAttachMode::Single)
+            .map_err(|error| AgentError::of("attach to the control group", &error))?;
         let unreachable = load_visit(&mut program).err().map(|error| error.to_string());
         Ok(Agent { program, options, mode, group, unreachable })
+    }
+
+    /// Whether the kernel takes the program from this process. Nothing is attached.
+    pub fn check() -> Result<(), AgentError> {
+        load(&mut read_object()?).map(drop)
     }
 
     /// Follows the connections of the control group that exist already in the calling thread's

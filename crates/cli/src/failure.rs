@@ -77,7 +77,10 @@ impl Failure {
     fn print(&self) {
         use std::io::Write;
         // If standard error is closed as well, nobody can be told.
-        let message = self.message.replace('\n', " ");
+        let mut message = self.message.replace('\n', " ");
+        if self.kind == Kind::Missing {
+            message += "; `fullpipe doctor` says what works here";
+        }
         let line = format!("fullpipe: {}", escape::in_line(&message));
         let _ = writeln!(std::io::stderr(), "{}", crate::terminal::fitting(&line));
     }

@@ -6,6 +6,7 @@ mod calc;
 mod completions;
 mod control;
 mod demo;
+mod doctor;
 mod export;
 mod get;
 mod guest;
@@ -54,6 +55,7 @@ Examples:
   fullpipe lab run my.toml --json --output results/  your own scenario, for other programs
   fullpipe window run -- CMD                      receive windows that follow the reader
   fullpipe link --rtt 80ms --loss 0.1% -- CMD     any program behind an emulated path
+  fullpipe doctor                                 what works on this machine, and what would mend it
 
 Exit codes: 0 success; 1 the run failed, or it found the problem that it was asked to look for; 2 wrong usage; 3 a privilege or tool \
 is missing; 4 bad input; 130 interrupted.")]
@@ -85,6 +87,7 @@ enum Command {
     Tune(Box<tune::Tune>),
     #[command(subcommand)]
     Window(Box<window::WindowCommand>),
+    Doctor(doctor::Doctor),
     Schema(schema::Schema),
     Man(man::Man),
     Completions(completions::Completions),
@@ -115,6 +118,7 @@ impl Cli {
             Command::Get(get) => get.run(),
             Command::Tune(tune) => tune.run(),
             Command::Window(window) => window.run(),
+            Command::Doctor(doctor) => doctor.run(),
             Command::Schema(schema) => schema.run(),
             Command::Man(man) => man.run(),
             Command::Completions(completions) => completions.run(),
@@ -216,6 +220,7 @@ mod tests {
             &["keygen"],
             &["relay"],
             &["get"],
+            &["doctor"],
             &["lab", "run"],
             &["link"],
             &["lab", "compare"],

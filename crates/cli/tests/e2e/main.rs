@@ -17,6 +17,7 @@ mod attach;
 mod bad_input;
 mod captures;
 mod cleanup;
+mod doctor;
 mod export;
 mod figures;
 mod get;
@@ -74,11 +75,12 @@ use std::sync::{Mutex, MutexGuard};
 const IN_VIRTUAL_TIME: [&str; 4] = ["virtual_figures", "virtual_laws", "virtual_prove", "truth"];
 /// Subjects whose trials measure no time: they compare output, files and exit codes, and mark what
 /// they start, so neighbours do not matter to them.
-const BESIDE_OTHERS: [&str; 13] = [
+const BESIDE_OTHERS: [&str; 14] = [
     "output",
     "bad_input",
     "archive",
     "captures",
+    "doctor",
     "privilege",
     "shards",
     "sweeps",
@@ -125,6 +127,7 @@ fn main() -> ExitCode {
         ("truth", truth::CASES),
         ("top", top::CASES),
         ("hangup", hangup::CASES),
+        ("doctor", doctor::CASES),
         ("export", export::CASES),
         ("get", get::CASES),
         ("tune", tune::CASES),

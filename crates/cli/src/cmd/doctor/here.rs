@@ -1,0 +1,122 @@
+//! What the commands need that look at this machine, or change it.
+
+use super::Ability;
+use fullpipe_agent::{Agent, AgentError};
+use fullpipe_kernel::Refused;
+use fullpipe_kernel::host::sysctl::{self, Name};
+use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::network::packet_ring::PacketRing;
+use fullpipe_kernel::process::processes;
+use fullpipe_kernel::socket::sock_diag::SockDiag;
+use fullpipe_lab::Kernel;
+use fullpipe_model::units::Bytes;
+
+/// What works on the machine itself.
+pub fn abilities() -> Vec<Ability> {
+    vec![
+        Ability::of("sockets", "why, top, export", sockets()),
+        Ability::of("other_network_namespaces", "why, top, export: containers", namespaces()),
+        Ability::of("other_processes", "why, top, export: whose a connection is", processes()),
+        Ability::of("packets", "why URL", packets()),
+        Ability::of("window_agent", "window", agent()),
+        Ability::of("settings", "tune apply", settings()),
+        Ability::of("congestion_controls", "test, lab run, relay", congestion_controls()),
+        Ability::of("guest_kernels", "prove, lab run --engine virtual", guest_kernels()),
+        Ability::of("clock", "lab run and test in real time", clock()),
+    ]
+}
+
+/// The sockets of this network namespace, by sock_diag.
+fn sockets() -> Result<String, Refused> {
+    let mut connections = 0;
+    SockDiag::open()?.each(&mut |_| connections += 1)?;
+    Ok(format!("{connections} connections in this network namespace"))
+}
+
+/// Those of other network namespaces.
+fn namespaces() -> Result<String, String> {
+    let all = NetNs::all("this host").map_err(|refused| refused.to_string())?;
+    // The first one is the own.
+    let others = &all[1..];
+    if let Some(refused) = others.iter().find_map(|ns| SockDiag::open_in(ns).err()) {
+        return Err(refused.to_string());
+    }
+    if others.is_empty() && !processes::sees_all() {
+        return Err("those of other users' processes cannot be seen; run it as root (sudo)".into());
+    }
+    Ok(format!("{} beside this one", others.len()))
+}
+
+fn processes() -> Result<&'static str, &'static str> {
+    if processes::sees_all() {
+        Ok("the descriptors of every process can be read")
+    } else {
+        Err("only this user's processes can be looked into; run it as root (sudo), or with \
+             CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")
+    }
+}
+
+/// A packet socket on loopback, which is everywhere.
+fn packets() -> Result<&'static str, String> {
+    let opened =
+        NetNs::current("this host").and_then(|ns| PacketRing::open(&ns, "lo", 0, Bytes::new(96)));
+    match opened {
+        Ok(_) => Ok("a packet socket was opened"),
+        Err(Refused { operation, subject, cause, .. }) => Err(format!(
+            "{operation}: {subject}: {cause}; run it as root (sudo), or with CAP_NET_RAW and \
+             CAP_SYS_ADMIN; without it, sockets alone answer"
+        )),
+    }
+}
+
+fn agent() -> Result<&'static str, AgentError> {
+    Agent::check().map(|()| "the kernel takes the BPF program")
+}
+
+/// Whether a setting may be written; nothing is.
+fn settings() -> Result<&'static str, Refused> {
+    sysctl::may_write_own(&name("net.ipv4.tcp_rmem")).map(|()| "net.ipv4.tcp_rmem may be set")
+}
+
+fn name(sysctl: &str) -> Name {
+    sysctl.parse().expect("the name of a sysctl")
+}
+
+fn congestion_controls() -> Result<String, Refused> {
+    let listed =
+        |which: &str| sysctl::read_own(&name(&format!("net.ipv4.tcp_{which}_congestion_control")));
+    let [allowed, available] =
+        [listed("allowed")?, listed("available")?].map(Option::unwrap_or_default);
+    let others = available
+        .split_whitespace()
+        .filter(|one| !allowed.split_whitespace().any(|known| known == *one));
+    let others: Vec<&str> = others.collect();
+    let for_root =
+        if others.is_empty() { String::new() } else { format!("; for root {}", others.join(" ")) };
+    Ok(format!("for everybody {}{for_root}", allowed.trim()))
+}
+
+fn guest_kernels() -> Result<String, String> {
+    let kernels = Kernel::cached().map_err(|error| error.to_string())?;
+    if kernels.is_empty() {
+        return Err("this user has none; build them, some 6 minutes each, once: fullpipe lab \
+                    kernel build"
+            .into());
+    }
+    let releases: Vec<String> = kernels.into_iter().map(|one| one.release).collect();
+    Ok(releases.join(", "))
+}
+
+/// A clock that is read without a trap: figures in real time rest on it.
+fn clock() -> Result<String, String> {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let source = std::fs::read_to_string(path).unwrap_or_default();
+    match source.trim() {
+        slow @ ("hpet" | "acpi_pm" | "pit" | "jiffies") => Err(format!(
+            "the clock source is {slow}, which is slow to read; boot with clocksource=tsc where \
+             the CPU's is stable"
+        )),
+        "" => Ok("the kernel does not say which clock it reads".into()),
+        source => Ok(format!("the clock source is {source}")),
+    }
+}
