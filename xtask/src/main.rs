@@ -7,6 +7,7 @@ mod articles;
 mod bpf;
 mod build;
 mod ci;
+mod dist;
 mod figures;
 mod fuzz;
 mod judge;
@@ -60,6 +61,8 @@ enum Chore {
     Pictures(pictures::Pictures),
     /// Build the Python package.
     Wheel(wheel::Wheel),
+    /// Make what a release ships: static programs, packages, images, sums.
+    Dist(dist::Dist),
     /// Turn a capture of a wire into what a host, a mirror port or a cut capture would show.
     Recapture {
         /// The capture: pcap, pcapng or snoop, packed or not.
@@ -82,6 +85,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Hunt(hunt) => hunt.run(),
         Chore::Tidy => tidy::run(),
         Chore::Wheel(wheel) => wheel.run(),
+        Chore::Dist(dist) => dist.run(),
         Chore::ArticlesTable { rows } => articles::run(&rows),
         Chore::Figures { lab } => figures::run(&lab),
         Chore::Truth(truth) => truth.run(),

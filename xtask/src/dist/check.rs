@@ -1,0 +1,255 @@
+//! `cargo xtask dist --check`: whether a release is what it says, in systems that have nothing.
+//!
+//! What a check needs and this machine lacks is said loudly, and is a failure where
+//! `FULLPIPE_NO_SKIP` is set.
+
+use super::tools::Tools;
+use super::{Architecture, Release, digest, files, fresh, output, program, run};
+use anyhow::{Context, bail, ensure};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Debian's releases that are installed into. Alpine, Rocky and their like come from registries of
+/// their own; the program in an empty folder stands for them, as it needs nothing of a system.
+const DEBIAN: [&str; 2] = ["bookworm", "trixie"];
+/// Debian's packages that have the tools.
+const NEEDED: &str = "debootstrap lintian rpm qemu-user-static";
+/// What the bare systems analyse.
+const CAPTURE: &str = "crates/flow/tests/lab/captures/limits/send_buffer/server.pcap.gz";
+/// What that capture is about.
+const ANSWER: &str = "send buffer";
+
+/// Runs every check on what is in `out`.
+pub fn run_all(release: &Release, tools: &Tools, out: &Path) -> anyhow::Result<()> {
+    let work = fresh(&release.folder.join("check"))?;
+    sums_hold(out)?;
+    images_are_whole(out, &work)?;
+    install_script(release, out, &work)?;
+    needs_nothing(release, out, &work)?;
+    with_tool("lintian", || lintian(out))?;
+    with_tool("rpm", || rpm(release, out, &work))?;
+    with_tool("debootstrap", || {
+        DEBIAN.iter().try_for_each(|debian| installs(release, out, debian))
+    })?;
+    same_bytes_again(release, tools)?;
+    eprintln!("check: everything holds");
+    Ok(())
+}
+
+/// Runs a check that needs a tool, or says that it does not run.
+fn with_tool(tool: &str, check: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let is_there = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
+    if is_there.is_ok_and(|output| output.status.success()) {
+        return check();
+    }
+    let advice = format!("{tool} is missing: apt install {NEEDED}");
+    ensure!(std::env::var_os("FULLPIPE_NO_SKIP").is_none(), "{advice}");
+    eprintln!("SKIPPED: {advice}");
+    Ok(())
+}
+
+fn sums_hold(out: &Path) -> anyhow::Result<()> {
+    run(Command::new("sha256sum").args(["--check", "--quiet", "SHA256SUMS"]).current_dir(out))
+}
+
+/// Each part of an image is what its name says, and its program is the tarball's.
+fn images_are_whole(out: &Path, work: &Path) -> anyhow::Result<()> {
+    for (name, _) in files(out)?.iter().filter(|(name, _)| name.ends_with(".oci.tar")) {
+        let folder = unpack(&out.join(name), &work.join(name))?;
+        for (blob, _) in files(&folder.join("blobs/sha256"))? {
+            let bytes = std::fs::read(folder.join("blobs/sha256").join(&blob))?;
+            ensure!(digest(&bytes) == blob, "{name}: {blob} is not what its name says");
+        }
+        let manifest = json(&blob(&folder, &json(&folder.join("index.json"))?["manifests"][0]))?;
+        let layer = blob(&folder, &manifest["layers"][0]);
+        let inside = unpack(&layer, &work.join(format!("{name}.layer")))?;
+        let tarball = name.replace(".oci.tar", ".tar.gz");
+        let plain = unpack(&out.join(&tarball), &work.join(&tarball))?;
+        let stem = tarball.trim_end_matches(".tar.gz");
+        let [of_image, of_tarball] =
+            [inside.join("usr/bin/fullpipe"), plain.join(stem).join("fullpipe")].map(std::fs::read);
+        ensure!(of_image? == of_tarball?, "{name} has another program than {tarball}");
+    }
+    Ok(())
+}
+
+fn json(file: &Path) -> anyhow::Result<Value> {
+    let bytes = std::fs::read(file).with_context(|| format!("read {}", file.display()))?;
+    serde_json::from_slice(&bytes).with_context(|| format!("read {}", file.display()))
+}
+
+/// The file of an image that a description in it names.
+fn blob(image: &Path, description: &Value) -> PathBuf {
+    let digest = description["digest"].as_str().unwrap_or_default();
+    image.join("blobs/sha256").join(digest.trim_start_matches("sha256:"))
+}
+
+fn unpack(archive: &Path, to: &Path) -> anyhow::Result<PathBuf> {
+    let to = fresh(to)?;
+    run(Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(&to))?;
+    Ok(to)
+}
+
+/// The script installs what the sums describe, and nothing else.
+fn install_script(release: &Release, out: &Path, work: &Path) -> anyhow::Result<()> {
+    let prefix = work.join("prefix");
+    run(&mut install(out, out, &prefix))?;
+    let installed = output(Command::new(prefix.join("bin/fullpipe")).arg("-V"))?;
+    ensure!(installed.contains(&release.version), "install.sh installed {installed}");
+    let changed = fresh(&work.join("changed"))?;
+    let here = Architecture::ALL.into_iter().find(|one| one.is_here()).context("no release")?;
+    let tarball = format!("{}.tar.gz", release.stem(here));
+    let mut bytes = std::fs::read(out.join(&tarball))?;
+    *bytes.last_mut().context("an empty tarball")? ^= 1;
+    std::fs::write(changed.join(&tarball), bytes)?;
+    std::fs::copy(out.join("SHA256SUMS"), changed.join("SHA256SUMS"))?;
+    std::fs::remove_dir_all(&prefix)?;
+    let refused = install(out, &changed, &prefix).output()?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    let is_clean = !prefix.exists();
+    ensure!(
+        !refused.status.success() && said.contains("fetch it again") && is_clean,
+        "install.sh took a tarball that was changed on its way: {said}"
+    );
+    Ok(())
+}
+
+/// install.sh, for files in another folder.
+fn install(out: &Path, from: &Path, prefix: &Path) -> Command {
+    let mut script = Command::new("sh");
+    script.arg(out.join("install.sh")).arg("--from").arg(from).arg("--prefix").arg(prefix);
+    script
+}
+
+/// Each program runs where nothing else is: from an empty folder, a foreign one by qemu.
+fn needs_nothing(release: &Release, out: &Path, work: &Path) -> anyhow::Result<()> {
+    for target in Architecture::ALL {
+        let tarball = format!("{}.tar.gz", release.stem(target));
+        if !out.join(&tarball).exists() {
+            continue;
+        }
+        let program = work.join(&tarball).join(release.stem(target)).join("fullpipe");
+        let empty = fresh(&work.join("empty"))?;
+        std::fs::copy(&program, empty.join("fullpipe"))?;
+        std::fs::copy(release.source.join(CAPTURE), empty.join("capture"))?;
+        if target.is_here() {
+            runs(Command::new("chroot").arg(&empty).arg("/fullpipe"), "/capture")?;
+        } else {
+            let qemu = format!("qemu-{}-static", target.name());
+            let capture = empty.join("capture");
+            with_tool(&qemu, || {
+                runs(Command::new(&qemu).arg(&program), &capture.to_string_lossy())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// `command`, which starts the program, gives the capture's answer.
+fn runs(command: &mut Command, capture: &str) -> anyhow::Result<()> {
+    answers(&output(command.args(["analyze", capture]))?)
+}
+
+fn answers(said: &str) -> anyhow::Result<()> {
+    ensure!(said.contains(ANSWER), "the capture's answer is not '{ANSWER}':\n{said}");
+    Ok(())
+}
+
+fn lintian(out: &Path) -> anyhow::Result<()> {
+    for (name, _) in files(out)?.iter().filter(|(name, _)| name.ends_with(".deb")) {
+        run(Command::new("lintian")
+            .args(["--fail-on", "error", "--allow-root"])
+            .arg(out.join(name)))?;
+    }
+    Ok(())
+}
+
+/// The .rpm installs into an empty root, and leaves nothing there.
+fn rpm(release: &Release, out: &Path, work: &Path) -> anyhow::Result<()> {
+    let here = Architecture::ALL.into_iter().find(|one| one.is_here()).context("no release")?;
+    let package = out.join(format!("fullpipe-{}-1.{}.rpm", release.version, here.name()));
+    let root = fresh(&work.join("rpm"))?;
+    run(rpm_in(&root).arg("--install").arg(&package))?;
+    let program = root.join("usr/bin/fullpipe");
+    output(Command::new(&program).arg("--version"))?;
+    run(rpm_in(&root).args(["--erase", "fullpipe"]))?;
+    ensure!(!program.exists(), "the .rpm left {}", program.display());
+    Ok(())
+}
+
+fn rpm_in(root: &Path) -> Command {
+    let mut rpm = Command::new("rpm");
+    rpm.arg("--root").arg(root).args(["--nodeps", "--noscripts"]);
+    rpm
+}
+
+/// In a bare Debian: install, use, remove; then nothing is left.
+fn installs(release: &Release, out: &Path, debian: &str) -> anyhow::Result<()> {
+    let root = release.folder.join("roots").join(debian);
+    // One that was made before is bare again, as what is installed is removed.
+    if !root.join("made").exists() {
+        fresh(&root)?;
+        run(Command::new("debootstrap")
+            .args(["--variant=minbase", debian])
+            .arg(&root)
+            .arg("http://deb.debian.org/debian"))?;
+        std::fs::write(root.join("made"), "")?;
+    }
+    let here = Architecture::ALL.into_iter().find(|one| one.is_here()).context("no release")?;
+    let deb = format!("fullpipe_{}_{}.deb", release.version, here.debian());
+    std::fs::copy(out.join(&deb), root.join("tmp").join(&deb))?;
+    std::fs::copy(release.source.join(CAPTURE), root.join("tmp/capture"))?;
+    // Mounts and processes of a namespace of their own end with it.
+    let inside = format!(
+        "mount --rbind /dev {root}/dev; mount --rbind /sys {root}/sys; \
+         mount -t proc proc {root}/proc; \
+         exec chroot {root} /bin/sh -ec '{script}'",
+        root = root.display(),
+        script = LIFE.replace("@DEB@", &deb),
+    );
+    let began = crate::ci::now();
+    let said = output(
+        Command::new("unshare")
+            .args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", &inside])
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"),
+    )?;
+    answers(&said)?;
+    if let Some(left) = said.split_once("LEFT:").map(|(_, left)| left.trim())
+        && !left.is_empty()
+    {
+        bail!("{debian}: the package left {left}");
+    }
+    eprintln!("check: {debian}: installed, used and removed in {} s", began.elapsed().as_secs());
+    Ok(())
+}
+
+/// A package's life, as a user leads it.
+const LIFE: &str = "
+cd /tmp
+find / -xdev -path /proc -prune -o -path /var/log -prune -o -path /var/lib/dpkg -prune -o -type f -print | sort > /before
+dpkg --install @DEB@ >&2
+fullpipe --version
+fullpipe analyze capture
+fullpipe calc --rate 1gbit --rtt 100ms
+fullpipe why --for 1s || [ $? = 1 ]
+fullpipe lab run quick --output /tmp/results > /dev/null
+rm -r /tmp/results /root/.cache
+dpkg --purge fullpipe >&2
+find / -xdev -path /proc -prune -o -path /var/log -prune -o -path /var/lib/dpkg -prune -o -type f -print | sort > /after
+echo LEFT:
+comm -13 /before /after | grep -vE \"^/(before|after)$\" || true
+rm /before /after
+";
+
+/// The same commit, exported and built elsewhere, is the same program.
+fn same_bytes_again(release: &Release, tools: &Tools) -> anyhow::Result<()> {
+    let here = Architecture::ALL.into_iter().find(|one| one.is_here()).context("no release")?;
+    let again = Release::export("source-again")?;
+    let folder = fresh(&release.folder.join("build-again"))?;
+    let first = program::build(release, tools, here, &program::folder_of(release, here))?;
+    let second = program::build(&again, tools, here, &folder)?;
+    let is_same = std::fs::read(&first)? == std::fs::read(&second)?;
+    ensure!(is_same, "{} and {} differ", first.display(), second.display());
+    std::fs::remove_dir_all(&folder).context("remove the second build")
+}

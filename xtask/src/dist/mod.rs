@@ -1,0 +1,225 @@
+//! `cargo xtask dist`: what a release ships, made from the commit that is checked out.
+//!
+//! A static program for each architecture, in a tarball, a .deb, an .rpm and a container's image,
+//! with man pages, completions, units, licences, a bill of materials and SHA256SUMS, in
+//! target/dist/out. Everything is built from an export of the commit at one place, with the
+//! commit's time, so that the same commit gives the same bytes.
+
+mod archive;
+mod check;
+mod image;
+mod licences;
+mod packages;
+mod program;
+mod tools;
+mod tree;
+
+use anyhow::{Context, ensure};
+use clap::{Args, ValueEnum};
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What to make.
+#[derive(Args)]
+pub struct Dist {
+    /// Only this architecture; it can be given again. Without it: all.
+    #[arg(long = "target", value_name = "ARCHITECTURE")]
+    targets: Vec<Architecture>,
+    /// Then build again elsewhere and compare, and install in bare systems: needs root and
+    /// `debootstrap lintian rpm qemu-user-static`.
+    #[arg(long)]
+    check: bool,
+}
+
+/// For which machines there are releases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Architecture {
+    /// Intel and AMD, 64 bits.
+    #[value(name = "x86_64")]
+    X86_64,
+    /// ARM, 64 bits.
+    #[value(name = "aarch64")]
+    Aarch64,
+}
+
+impl Architecture {
+    const ALL: [Architecture; 2] = [Architecture::X86_64, Architecture::Aarch64];
+
+    /// As the kernel (`uname -m`), Rust and RPM name it.
+    const fn name(self) -> &'static str {
+        match self {
+            Architecture::X86_64 => "x86_64",
+            Architecture::Aarch64 => "aarch64",
+        }
+    }
+
+    /// As Debian and container images name it.
+    const fn debian(self) -> &'static str {
+        match self {
+            Architecture::X86_64 => "amd64",
+            Architecture::Aarch64 => "arm64",
+        }
+    }
+
+    /// Rust's target.
+    fn target(self) -> String {
+        format!("{}-unknown-linux-musl", self.name())
+    }
+
+    /// Whether its programs run here.
+    fn is_here(self) -> bool {
+        self.name() == std::env::consts::ARCH
+    }
+}
+
+/// The commit that is released.
+struct Release {
+    version: String,
+    commit: String,
+    /// When it was committed, in seconds since 1970: the time of every file.
+    time: u64,
+    /// target/dist, absolute.
+    folder: PathBuf,
+    /// The export of the commit.
+    source: PathBuf,
+}
+
+impl Dist {
+    /// Makes the release, and says what it made.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let release = Release::export("source")?;
+        let out = fresh(&release.folder.join("out"))?;
+        let tools = tools::Tools::install(&release)?;
+        let mut targets = self.targets.clone();
+        if targets.is_empty() {
+            targets = Architecture::ALL.to_vec();
+        }
+        // The program writes its man pages and completions, so one that runs here comes first.
+        targets.sort_by_key(|target| !target.is_here());
+        ensure!(
+            targets[0].is_here(),
+            "the program writes its own man pages: add --target {}",
+            std::env::consts::ARCH
+        );
+        let programs = program::build_all(&release, &tools, &targets)?;
+        let pages = tree::Pages::written_by(&programs[0], &release)?;
+        for (target, program) in targets.into_iter().zip(&programs) {
+            let licences = licences::of(&release, target)?;
+            let root = tree::lay_out(&release, target, program, &pages, &licences)?;
+            archive::tarball(&release, target, &root, &out)?;
+            packages::deb(&release, &tools, target, &root, &out)?;
+            packages::rpm(&release, &tools, target, &root, &out)?;
+            image::write_for(&release, target, program, &out)?;
+        }
+        tools.bill_of_materials(&release, &out)?;
+        release.fill_in("contrib/packaging/install.sh", &out.join("install.sh"))?;
+        sums(&out)?;
+        eprintln!("{}:", out.display());
+        for (name, bytes) in files(&out)? {
+            eprintln!("  {bytes:>10} {name}");
+        }
+        if self.check { check::run_all(&release, &tools, &out) } else { Ok(()) }
+    }
+}
+
+impl Release {
+    /// Exports the commit that is checked out into target/dist/`folder`. What is not committed is
+    /// not released.
+    fn export(folder: &str) -> anyhow::Result<Release> {
+        let changed = output(Command::new("git").args(["status", "--porcelain"]))?;
+        if !changed.is_empty() {
+            eprintln!("NOTE: the work tree has changes that are not committed; they are left out");
+        }
+        let about = output(Command::new("git").args(["show", "-s", "--format=%H %ct", "HEAD"]))?;
+        let (commit, time) = about.trim().split_once(' ').context("read the commit")?;
+        let base = std::path::absolute(crate::build::target_folder().join("dist"))?;
+        let source = fresh(&base.join(folder))?;
+        let packed = base.join("source.tar");
+        let mut archive = Command::new("git");
+        run(archive.args(["archive", "--format=tar", "HEAD", "--output"]).arg(&packed))?;
+        run(Command::new("tar").arg("-xf").arg(&packed).arg("-C").arg(&source))?;
+        let manifest = std::fs::read_to_string(source.join("Cargo.toml"))?;
+        let manifest: toml::Table = manifest.parse().context("read Cargo.toml")?;
+        let version = manifest["workspace"]["package"]["version"].as_str();
+        Ok(Release {
+            version: version.context("Cargo.toml has no version")?.to_owned(),
+            commit: commit.to_owned(),
+            time: time.parse().context("read the commit's time")?,
+            folder: base,
+            source,
+        })
+    }
+
+    /// What the files of `target` are called, without an ending.
+    fn stem(&self, target: Architecture) -> String {
+        format!("fullpipe-{}-{}-linux", self.version, target.name())
+    }
+
+    /// A file of the commit.
+    fn read(&self, path: &str) -> anyhow::Result<Vec<u8>> {
+        std::fs::read(self.source.join(path)).with_context(|| format!("read {path}"))
+    }
+
+    /// Writes a template of the commit with the version in it.
+    fn fill_in(&self, template: &str, to: &Path) -> anyhow::Result<()> {
+        let text = String::from_utf8(self.read(template)?)?;
+        write(to, text.replace("@VERSION@", &self.version).as_bytes())
+    }
+}
+
+/// An empty folder.
+fn fresh(folder: &Path) -> anyhow::Result<PathBuf> {
+    if folder.exists() {
+        std::fs::remove_dir_all(folder).with_context(|| format!("empty {}", folder.display()))?;
+    }
+    std::fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+    Ok(folder.to_owned())
+}
+
+fn write(to: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    if let Some(folder) = to.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+    }
+    std::fs::write(to, bytes).with_context(|| format!("write {}", to.display()))
+}
+
+/// Runs a program with its output on this terminal.
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.status().with_context(|| format!("start {command:?}"))?;
+    ensure!(status.success(), "failed: {command:?}");
+    Ok(())
+}
+
+/// What a program prints.
+fn output(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.output().with_context(|| format!("start {command:?}"))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "failed: {command:?}: {}", errors.trim());
+    String::from_utf8(output.stdout).with_context(|| format!("read what {command:?} prints"))
+}
+
+/// The files of a folder with their sizes, by name.
+fn files(folder: &Path) -> anyhow::Result<Vec<(String, u64)>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))? {
+        let entry = entry?;
+        files.push((entry.file_name().to_string_lossy().into_owned(), entry.metadata()?.len()));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// SHA256SUMS, as `sha256sum -c` reads it.
+fn sums(out: &Path) -> anyhow::Result<()> {
+    let mut text = String::new();
+    for (name, _) in files(out)? {
+        text += &format!("{}  {name}\n", digest(&std::fs::read(out.join(&name))?));
+    }
+    write(&out.join("SHA256SUMS"), text.as_bytes())
+}
+
+/// SHA-256, in hexadecimal digits.
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

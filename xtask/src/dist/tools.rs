@@ -1,0 +1,79 @@
+//! The tools that make a release, at fixed versions, below target/dist/tools.
+
+use super::{Release, output, run, write};
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// From crates.io: what makes a .deb, an .rpm, and a bill of materials in CycloneDX's format.
+const CRATES: [(&str, &str); 3] =
+    [("cargo-deb", "3.8.0"), ("cargo-generate-rpm", "0.21.1"), ("cargo-cyclonedx", "0.5.9")];
+
+/// Where the tools are.
+pub struct Tools {
+    /// Programs of the crates.
+    crates: PathBuf,
+    /// Zig's linker, and what cargo calls it by.
+    python: PathBuf,
+}
+
+impl Tools {
+    /// Installs what is not there.
+    pub fn install(release: &Release) -> anyhow::Result<Tools> {
+        let folder = release.folder.join("tools");
+        let python = folder.join("python");
+        if !python.join("bin/pip").exists() {
+            run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
+        }
+        run(Command::new(python.join("bin/pip"))
+            .args(["install", "--quiet", "--requirement"])
+            .arg(release.source.join("contrib/packaging/tools.txt")))?;
+        for (name, version) in CRATES {
+            // A tool's cost is its build, so it is built without optimisation; cargo does nothing
+            // where this version is there.
+            run(Command::new(env!("CARGO"))
+                .args(["install", "--locked", "--quiet", "--debug", "--root"])
+                .arg(&folder)
+                .arg(format!("{name}@{version}"))
+                .env("CARGO_TARGET_DIR", folder.join("build")))?;
+        }
+        Ok(Tools { crates: folder.join("bin"), python: python.join("bin") })
+    }
+
+    /// Cargo with the tools at hand, in the export.
+    pub fn cargo(&self, release: &Release) -> anyhow::Result<Command> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let ours = [self.crates.clone(), self.python.clone()];
+        let path = std::env::join_paths(ours.into_iter().chain(std::env::split_paths(&path)))?;
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .env("PATH", path)
+            .env("SOURCE_DATE_EPOCH", release.time.to_string())
+            .env_remove("RUSTFLAGS")
+            .current_dir(&release.source);
+        Ok(cargo)
+    }
+
+    /// What the program is made of, in CycloneDX's JSON.
+    pub fn bill_of_materials(&self, release: &Release, out: &Path) -> anyhow::Result<()> {
+        let name = "bill";
+        output(self.cargo(release)?.args([
+            "cyclonedx",
+            "--quiet",
+            "--manifest-path",
+            "crates/cli/Cargo.toml",
+            "--format",
+            "json",
+            "--target",
+            "all",
+            "--override-filename",
+            name,
+        ]))?;
+        let made = release.source.join("crates/cli").join(format!("{name}.json"));
+        let bill = std::fs::read_to_string(&made)
+            .with_context(|| format!("read {}", made.display()))?
+            // Where the export is says nothing to others, and differs from place to place.
+            .replace(&format!("file://{}/", release.source.display()), "file:///");
+        write(&out.join(format!("fullpipe-{}.cdx.json", release.version)), bill.as_bytes())
+    }
+}

@@ -1,0 +1,79 @@
+//! Every file of a package at the place where it is installed.
+
+use super::{Architecture, Release, files, fresh, output, run, write};
+use anyhow::Context;
+use flate2::{Compression, write::GzEncoder};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the program writes of itself.
+pub struct Pages {
+    man: PathBuf,
+    /// For each shell, where its completions are installed, and what they are.
+    completions: Vec<(&'static str, String)>,
+}
+
+const SHELLS: [(&str, &str); 3] = [
+    ("bash", "usr/share/bash-completion/completions/fullpipe"),
+    ("zsh", "usr/share/zsh/vendor-completions/_fullpipe"),
+    ("fish", "usr/share/fish/vendor_completions.d/fullpipe.fish"),
+];
+
+impl Pages {
+    /// Asks the program for its man pages and completions.
+    pub fn written_by(program: &Path, release: &Release) -> anyhow::Result<Pages> {
+        let man = fresh(&release.folder.join("man"))?;
+        run(Command::new(program).args(["man", "--output"]).arg(&man))?;
+        let completions = SHELLS.iter().map(|(shell, place)| {
+            Ok((*place, output(Command::new(program).args(["completions", shell]))?))
+        });
+        Ok(Pages { man, completions: completions.collect::<anyhow::Result<_>>()? })
+    }
+}
+
+/// Lays the files of a package out below target/dist/NAME/root; returns that folder.
+pub fn lay_out(
+    release: &Release,
+    target: Architecture,
+    program: &Path,
+    pages: &Pages,
+    licences: &str,
+) -> anyhow::Result<PathBuf> {
+    let root = fresh(&release.folder.join(release.stem(target)))?.join("root");
+    let binary = root.join("usr/bin/fullpipe");
+    write(&binary, &std::fs::read(program).context("read the program")?)?;
+    std::fs::set_permissions(&binary, PermissionsExt::from_mode(0o755))?;
+    for (name, _) in files(&pages.man)? {
+        let to = root.join(format!("usr/share/man/man1/{name}.gz"));
+        write(&to, &packed(&std::fs::read(pages.man.join(name))?)?)?;
+    }
+    for (path, text) in &pages.completions {
+        write(&root.join(path), text.as_bytes())?;
+    }
+    for (name, _) in files(&release.source.join("contrib/systemd"))? {
+        let unit = release.read(&format!("contrib/systemd/{name}"))?;
+        write(&root.join("usr/lib/systemd/system").join(name), &unit)?;
+    }
+    let doc = root.join("usr/share/doc/fullpipe");
+    write(&doc.join("README.md"), &release.read("README.md")?)?;
+    write(&doc.join("changelog.gz"), &packed(&release.read("CHANGELOG.md")?)?)?;
+    write(&doc.join("licences-of-crates.gz"), &packed(licences.as_bytes())?)?;
+    for of_others in ["grafana/fullpipe-dashboard.json", "prometheus/fullpipe-rules.yml"] {
+        let (_, name) = of_others.split_once('/').context("a file without a folder")?;
+        write(&doc.join(name), &release.read(&format!("contrib/{of_others}"))?)?;
+    }
+    let ours = [release.read("LICENSE-MIT")?, release.read("LICENSE-APACHE")?];
+    write(&doc.join("copyright"), &ours.join(&b"\n\n"[..]))?;
+    let overrides = release.read("contrib/packaging/lintian-overrides")?;
+    write(&root.join("usr/share/lintian/overrides/fullpipe"), &overrides)?;
+    Ok(root)
+}
+
+/// With gzip, without a name and a time.
+pub fn packed(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+    packer.write_all(bytes)?;
+    Ok(packer.finish()?)
+}
