@@ -95,8 +95,9 @@ fn unpack(archive: &Path, to: &Path) -> anyhow::Result<PathBuf> {
 fn install_script(release: &Release, out: &Path, work: &Path) -> anyhow::Result<()> {
     let prefix = work.join("prefix");
     run(&mut install(out, out, &prefix))?;
-    let installed = output(Command::new(prefix.join("bin/fullpipe")).arg("-V"))?;
-    ensure!(installed.contains(&release.version), "install.sh installed {installed}");
+    let installed = output(Command::new(prefix.join("bin/fullpipe")).arg("--version"))?;
+    let is_it = installed.contains(&release.version) && installed.contains(&release.commit);
+    ensure!(is_it, "install.sh installed {installed}");
     let changed = fresh(&work.join("changed"))?;
     let here = Architecture::ALL.into_iter().find(|one| one.is_here()).context("no release")?;
     let tarball = format!("{}.tar.gz", release.stem(here));

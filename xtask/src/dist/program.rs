@@ -53,6 +53,7 @@ pub fn build(
         .args(["zigbuild", "--locked", "--quiet", "--package", "fullpipe-cli"])
         .args(["--profile", "dist", "--target", &name])
         .env("CARGO_TARGET_DIR", folder)
+        .env("FULLPIPE_COMMIT", &release.commit)
         .env("CARGO_ENCODED_RUSTFLAGS", renamed.join("\u{1f}")))?;
     let program = folder.join(name).join("dist/fullpipe");
     let bytes = std::fs::metadata(&program)?.len();

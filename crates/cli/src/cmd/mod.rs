@@ -34,10 +34,24 @@ mod window;
 
 use crate::failure::Failure;
 use clap::{Parser, Subcommand};
+use fullpipe_flow::schema::SCHEMA_VERSION;
+use std::sync::LazyLock;
+
+/// What `--version` prints behind the version: what a report of a fault begins with.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "{}\ncommit: {}\ntarget: {}-linux-{}\nschema: {SCHEMA_VERSION}",
+        env!("CARGO_PKG_VERSION"),
+        // `cargo xtask dist` says it.
+        option_env!("FULLPIPE_COMMIT").unwrap_or("not said to this build"),
+        std::env::consts::ARCH,
+        if cfg!(target_env = "musl") { "musl" } else { "gnu" },
+    )
+});
 
 /// Finds out why a TCP transfer does not fill its path, proves it in a lab, and fixes it.
 #[derive(Parser)]
-#[command(name = "fullpipe", version, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "fullpipe", version, long_version = LONG_VERSION.as_str(), propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
   fullpipe demo                                   a slow transfer, the reason, the fix, the proof

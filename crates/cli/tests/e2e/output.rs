@@ -17,6 +17,7 @@ pub const CASES: &[Case] = &[
     ("text_in_a_pipe_is_plain", &[], text_in_a_pipe_is_plain),
     ("a_reader_that_has_seen_enough_is_no_error", &[], a_reader_that_has_seen_enough_is_no_error),
     ("help_has_examples", &[], help_has_examples),
+    ("the_version_says_what_was_built", &[], the_version_says_what_was_built),
     ("the_manual_renders", &[Need::Program("man")], the_manual_renders),
     ("bash_takes_its_completions", &[Need::Program("bash")], bash_takes_its_completions),
     ("zsh_and_fish_have_completions", &[], zsh_and_fish_have_completions),
@@ -26,6 +27,17 @@ fn good(arguments: &[&str]) -> Finished {
     let finished = Program::new().run(arguments);
     assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""), "{finished:?}");
     finished
+}
+
+/// One line to compare, and what a report of a fault begins with.
+fn the_version_says_what_was_built() {
+    let short = good(&["-V"]).out;
+    assert_eq!(short, format!("fullpipe {}\n", env!("CARGO_PKG_VERSION")));
+    let long = good(&["--version"]).out;
+    assert!(long.starts_with(short.trim_end()), "{long}");
+    for told in ["commit: ", "target: ", "schema: "] {
+        assert!(long.contains(told), "{long}");
+    }
 }
 
 /// 1 Gbit/s over 146 ms holds 18.25 MB: the one number that everything in the sheet is about.
