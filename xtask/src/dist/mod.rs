@@ -26,6 +26,10 @@ pub struct Dist {
     /// Only this architecture; it can be given again. Without it: all.
     #[arg(long = "target", value_name = "ARCHITECTURE")]
     targets: Vec<Architecture>,
+    /// Where the release's files will be, for the recipes of Arch, Homebrew and Nix; they are not
+    /// made without it.
+    #[arg(long, value_name = "URL")]
+    address: Option<String>,
     /// Then build again elsewhere and compare, and install in bare systems: needs root and
     /// `debootstrap lintian rpm qemu-user-static`.
     #[arg(long)]
@@ -113,7 +117,10 @@ impl Dist {
             image::write_for(&release, target, program, &out)?;
         }
         tools.bill_of_materials(&release, &out)?;
-        release.fill_in("contrib/packaging/install.sh", &out.join("install.sh"))?;
+        release.fill_in("contrib/packaging/install.sh", &out.join("install.sh"), &[])?;
+        if let Some(address) = &self.address {
+            recipes(&release, address, &out)?;
+        }
         sums(&out)?;
         eprintln!("{}:", out.display());
         for (name, bytes) in files(&out)? {
@@ -161,12 +168,41 @@ impl Release {
         std::fs::read(self.source.join(path)).with_context(|| format!("read {path}"))
     }
 
-    /// Writes a template of the commit with the version in it.
-    fn fill_in(&self, template: &str, to: &Path) -> anyhow::Result<()> {
-        let text = String::from_utf8(self.read(template)?)?;
-        write(to, text.replace("@VERSION@", &self.version).as_bytes())
+    /// Writes a template of the commit with the version, and what `others` say, in its places.
+    fn fill_in(&self, template: &str, to: &Path, others: &[(&str, &str)]) -> anyhow::Result<()> {
+        let mut text = String::from_utf8(self.read(template)?)?;
+        for (place, value) in [("@VERSION@", self.version.as_str())].iter().chain(others) {
+            text = text.replace(place, value);
+        }
+        ensure!(!text.contains("@SHA256") && !text.contains("@ADDRESS"), "{template} is not full");
+        write(to, text.as_bytes())
     }
 }
+
+/// Recipes for package managers that build from the tarballs at `address`.
+fn recipes(release: &Release, address: &str, out: &Path) -> anyhow::Result<()> {
+    let sums = Architecture::ALL.map(|target| {
+        let tarball = out.join(format!("{}.tar.gz", release.stem(target)));
+        let bytes = std::fs::read(&tarball);
+        bytes
+            .map(|bytes| digest(&bytes))
+            .with_context(|| format!("recipes need {}", tarball.display()))
+    });
+    let [x86_64, aarch64] = sums;
+    let (x86_64, aarch64) = (x86_64?, aarch64?);
+    let places = [
+        ("@ADDRESS@", address.trim_end_matches('/')),
+        ("@SHA256_X86_64@", x86_64.as_str()),
+        ("@SHA256_AARCH64@", aarch64.as_str()),
+    ];
+    for recipe in RECIPES {
+        release.fill_in(&format!("contrib/packaging/{recipe}"), &out.join(recipe), &places)?;
+    }
+    Ok(())
+}
+
+/// Arch's, Homebrew's and Nix's.
+const RECIPES: [&str; 3] = ["PKGBUILD", "fullpipe.rb", "fullpipe.nix"];
 
 /// An empty folder.
 fn fresh(folder: &Path) -> anyhow::Result<PathBuf> {

@@ -41,7 +41,7 @@ pub fn rpm(
 /// The folder beside `root`, as a package of cargo's: both tools read one.
 fn package(release: &Release, root: &Path) -> anyhow::Result<PathBuf> {
     let folder = root.with_file_name("");
-    release.fill_in("contrib/packaging/package.toml", &folder.join("Cargo.toml"))?;
+    release.fill_in("contrib/packaging/package.toml", &folder.join("Cargo.toml"), &[])?;
     write(&folder.join("src/main.rs"), b"fn main() {}\n")?;
     Ok(folder)
 }

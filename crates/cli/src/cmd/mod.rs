@@ -51,7 +51,8 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
 
 /// Finds out why a TCP transfer does not fill its path, proves it in a lab, and fixes it.
 #[derive(Parser)]
-#[command(name = "fullpipe", version, long_version = LONG_VERSION.as_str(), propagate_version = true, arg_required_else_help = true)]
+#[command(name = "fullpipe", version, long_version = LONG_VERSION.as_str())]
+#[command(propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
   fullpipe demo                                   a slow transfer, the reason, the fix, the proof
