@@ -1,7 +1,7 @@
 //! `fullpipe window`: receive windows that follow the readers, for unmodified programs.
 
 mod agent;
-mod cgroup;
+pub mod cgroup;
 mod control;
 mod follow;
 mod pin;

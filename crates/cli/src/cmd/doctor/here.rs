@@ -1,15 +1,20 @@
 //! What the commands need that look at this machine, or change it.
 
 use super::Ability;
+use crate::cmd::window::cgroup;
 use fullpipe_agent::{Agent, AgentError};
 use fullpipe_kernel::Refused;
+use fullpipe_kernel::host::Host;
 use fullpipe_kernel::host::sysctl::{self, Name};
 use fullpipe_kernel::network::netns::NetNs;
 use fullpipe_kernel::network::packet_ring::PacketRing;
-use fullpipe_kernel::process::processes;
+use fullpipe_kernel::process::processes::{self, Descriptor};
 use fullpipe_kernel::socket::sock_diag::SockDiag;
+use fullpipe_kernel::socket::socket_options;
 use fullpipe_lab::Kernel;
 use fullpipe_model::units::Bytes;
+use std::net::TcpListener;
+use std::os::fd::AsRawFd;
 
 /// What works on the machine itself.
 pub fn abilities() -> Vec<Ability> {
@@ -17,12 +22,15 @@ pub fn abilities() -> Vec<Ability> {
         Ability::of("sockets", "why, top, export", sockets()),
         Ability::of("other_network_namespaces", "why, top, export: containers", namespaces()),
         Ability::of("other_processes", "why, top, export: whose a connection is", processes()),
+        Ability::of("socket_options", "why: what an application asked for", socket_options()),
         Ability::of("packets", "why URL", packets()),
         Ability::of("window_agent", "window", agent()),
+        Ability::of("control_groups", "window run", control_groups()),
         Ability::of("settings", "tune apply", settings()),
         Ability::of("congestion_controls", "test, lab run, relay", congestion_controls()),
         Ability::of("guest_kernels", "prove, lab run --engine virtual", guest_kernels()),
         Ability::of("clock", "lab run and test in real time", clock()),
+        Ability::of("quiet", "lab run and test in real time", quiet()),
     ]
 }
 
@@ -56,6 +64,16 @@ fn processes() -> Result<&'static str, &'static str> {
     }
 }
 
+/// Those of a socket of our own, by the way that leads to others', which containers may forbid.
+fn socket_options() -> Result<&'static str, String> {
+    let socket = TcpListener::bind("127.0.0.1:0")
+        .map_err(|cause| format!("open a socket on loopback: {cause}; bring lo up"))?;
+    let number = u32::try_from(socket.as_raw_fd()).unwrap_or_default();
+    socket_options::read(Descriptor { pid: std::process::id(), number })
+        .map(|_| "a socket was looked into by pidfd_getfd")
+        .map_err(|refused| refused.to_string())
+}
+
 /// A packet socket on loopback, which is everywhere.
 fn packets() -> Result<&'static str, String> {
     let opened =
@@ -71,6 +89,11 @@ fn packets() -> Result<&'static str, String> {
 
 fn agent() -> Result<&'static str, AgentError> {
     Agent::check().map(|()| "the kernel takes the BPF program")
+}
+
+fn control_groups() -> Result<String, String> {
+    let home = cgroup::check().map_err(|failure| failure.message().to_owned())?;
+    Ok(format!("groups can be made in {}", home.display()))
 }
 
 /// Whether a setting may be written; nothing is.
@@ -118,5 +141,18 @@ fn clock() -> Result<String, String> {
         )),
         "" => Ok("the kernel does not say which clock it reads".into()),
         source => Ok(format!("the clock source is {source}")),
+    }
+}
+
+/// What other programs leave of the CPUs: a run among them measures them, too.
+fn quiet() -> Result<String, String> {
+    let Host { cpus, load_average, .. } = Host::read();
+    match load_average {
+        Some(load) if load >= cpus as f64 => Err(format!(
+            "{load:.1} programs wanted to run in the last minute; end others, or run in virtual \
+             time (lab run --engine virtual), which they do not disturb"
+        )),
+        Some(load) => Ok(format!("{load:.1} programs wanted to run in the last minute")),
+        None => Ok("the kernel does not say how busy it is".into()),
     }
 }

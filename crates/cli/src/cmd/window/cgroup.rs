@@ -121,6 +121,14 @@ fn remove_left_over(home: &Path) {
     }
 }
 
+/// Whether a group can be made below this process's own, which is returned; nothing is made.
+pub fn check() -> Result<PathBuf, Failure> {
+    let home = own_group()?;
+    let processes = fs::OpenOptions::new().write(true).open(home.join("cgroup.procs"));
+    processes.map_err(|cause| failed("write to control group", &home, &cause))?;
+    Ok(home)
+}
+
 /// The folder of this process's group in cgroup v2.
 fn own_group() -> Result<PathBuf, Failure> {
     let read = |file: &str| {
