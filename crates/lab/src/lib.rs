@@ -52,8 +52,9 @@ pub use error::LabError;
 pub use event::Event;
 pub use experiment::ExperimentError;
 pub use guest::{
-    BuildError, BuildStep, CacheError, GuestError, GuestLimits, Kernel, KernelBuild, KernelSource,
-    choose_kernel, run_first_process, unsuited_to_virtual_time,
+    BuildError, BuildStep, CacheError, GuestError, GuestLimits, InstallError, Kernel, KernelBuild,
+    KernelSource, choose_kernel, install_kernels, pack_kernels, run_first_process,
+    unsuited_to_virtual_time,
 };
 pub use hosts::{CLIENT_ADDRESS, HostsError, SERVER_ADDRESS, join_hosts};
 pub use options::Options;

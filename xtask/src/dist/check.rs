@@ -98,6 +98,7 @@ fn install_script(release: &Release, out: &Path, work: &Path) -> anyhow::Result<
     let installed = output(Command::new(prefix.join("bin/fullpipe")).arg("--version"))?;
     let is_it = installed.contains(&release.version) && installed.contains(&release.commit);
     ensure!(is_it, "install.sh installed {installed}");
+    guests_install(&prefix.join("bin/fullpipe"), out, work)?;
     let changed = fresh(&work.join("changed"))?;
     let here = Architecture::ALL.into_iter().find(|one| one.is_here()).context("no release")?;
     let tarball = format!("{}.tar.gz", release.stem(here));
@@ -113,6 +114,21 @@ fn install_script(release: &Release, out: &Path, work: &Path) -> anyhow::Result<
         !refused.status.success() && said.contains("fetch it again") && is_clean,
         "install.sh took a tarball that was changed on its way: {said}"
     );
+    Ok(())
+}
+
+/// The guest kernels install by SHA256SUMS, where the release has some.
+fn guests_install(program: &Path, out: &Path, work: &Path) -> anyhow::Result<()> {
+    let all = files(out)?;
+    let Some((name, _)) = all.iter().find(|(name, _)| name.starts_with("fullpipe-guests-")) else {
+        eprintln!("NOTE: the release has no guest kernels");
+        return Ok(());
+    };
+    let cache = fresh(&work.join("cache"))?;
+    let mut install = Command::new(program);
+    install.args(["lab", "kernel", "install"]).arg(out.join(name)).env("XDG_CACHE_HOME", &cache);
+    let installed = output(&mut install)?;
+    ensure!(installed.lines().count() >= 1, "{name} installed nothing");
     Ok(())
 }
 

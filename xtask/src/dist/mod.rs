@@ -116,6 +116,7 @@ impl Dist {
             packages::rpm(&release, &tools, target, &root, &out)?;
             image::write_for(&release, target, program, &out)?;
         }
+        guests(&release, &programs[0], &out)?;
         tools.bill_of_materials(&release, &out)?;
         release.fill_in("contrib/packaging/install.sh", &out.join("install.sh"), &[])?;
         if let Some(address) = &self.address {
@@ -177,6 +178,18 @@ impl Release {
         ensure!(!text.contains("@SHA256") && !text.contains("@ADDRESS"), "{template} is not full");
         write(to, text.as_bytes())
     }
+}
+
+/// The guest kernels of this user's cache, as one file; they are built for this machine alone.
+fn guests(release: &Release, program: &Path, out: &Path) -> anyhow::Result<()> {
+    let listed = output(Command::new(program).args(["lab", "kernel", "list", "--json"]))?;
+    if listed.trim() == "[]" {
+        eprintln!("NOTE: no guest kernels: `fullpipe lab kernel build` makes them");
+        return Ok(());
+    }
+    let name =
+        format!("fullpipe-guests-{}-{}-linux.tar.gz", release.version, std::env::consts::ARCH);
+    run(Command::new(program).args(["lab", "kernel", "pack", "--output"]).arg(out.join(name)))
 }
 
 /// Recipes for package managers that build from the tarballs at `address`.

@@ -37,7 +37,8 @@ Examples:
   fullpipe prove --from why.json --json | jq '.trials[] | {changes, gain}'
   fullpipe prove capture.pcap --engine real
 
-Virtual time, the default, needs a guest kernel: `fullpipe lab kernel build`, once.")]
+Virtual time, the default, needs a guest kernel, once: `fullpipe lab kernel build`, or `install` of a
+release's.")]
 pub struct Prove {
     /// Capture of the transfer; `-` is standard input.
     #[arg(value_name = "FILE", required_unless_present = "from", conflicts_with = "from")]

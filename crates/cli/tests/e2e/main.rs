@@ -22,6 +22,7 @@ mod export;
 mod figures;
 mod get;
 mod guest;
+mod guest_kernels;
 mod hangup;
 mod impairments;
 mod link;
@@ -75,12 +76,13 @@ use std::sync::{Mutex, MutexGuard};
 const IN_VIRTUAL_TIME: [&str; 4] = ["virtual_figures", "virtual_laws", "virtual_prove", "truth"];
 /// Subjects whose trials measure no time: they compare output, files and exit codes, and mark what
 /// they start, so neighbours do not matter to them.
-const BESIDE_OTHERS: [&str; 14] = [
+const BESIDE_OTHERS: [&str; 15] = [
     "output",
     "bad_input",
     "archive",
     "captures",
     "doctor",
+    "guest_kernels",
     "privilege",
     "shards",
     "sweeps",
@@ -128,6 +130,7 @@ fn main() -> ExitCode {
         ("top", top::CASES),
         ("hangup", hangup::CASES),
         ("doctor", doctor::CASES),
+        ("guest_kernels", guest_kernels::CASES),
         ("export", export::CASES),
         ("get", get::CASES),
         ("tune", tune::CASES),

@@ -31,7 +31,10 @@ mod kernel;
 pub(crate) mod machine;
 
 pub use init::run_first_process;
-pub use kernel::{BuildError, BuildStep, CacheError, Kernel, KernelBuild, KernelSource};
+pub use kernel::{
+    BuildError, BuildStep, CacheError, InstallError, Kernel, KernelBuild, KernelSource,
+    install as install_kernels, pack as pack_kernels,
+};
 
 use crate::scratch::Scratch;
 use fullpipe_flow::schema::RunRow;
@@ -80,8 +83,8 @@ impl Default for GuestLimits {
 pub enum GuestError {
     /// No kernel of the release that a scenario asks for.
     #[error(
-        "boot guest: no kernel {0} is built; build one with `fullpipe lab kernel build --version {0}` (`fullpipe lab \
-         kernel list` names those that are there)"
+        "boot guest: there is no kernel {0}; build one with `fullpipe lab kernel build --version {0}`, or install a \
+         release's with `fullpipe lab kernel install FILE` (`fullpipe lab kernel list` names those that are there)"
     )]
     NoKernel(String),
     /// It cannot be run in virtual time.

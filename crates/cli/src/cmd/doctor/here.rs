@@ -122,8 +122,8 @@ fn congestion_controls() -> Result<String, Refused> {
 fn guest_kernels() -> Result<String, String> {
     let kernels = Kernel::cached().map_err(|error| error.to_string())?;
     if kernels.is_empty() {
-        return Err("this user has none; build them, some 6 minutes each, once: fullpipe lab \
-                    kernel build"
+        return Err("this user has none; build them, some 6 minutes each, once (fullpipe lab \
+                    kernel build), or install a release's (fullpipe lab kernel install FILE)"
             .into());
     }
     let releases: Vec<String> = kernels.into_iter().map(|one| one.release).collect();

@@ -1,5 +1,7 @@
 //! `fullpipe lab kernel`: the guest kernels of the virtual engine.
 
+mod carry;
+
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, Subcommand};
@@ -16,6 +18,8 @@ pub enum Kernel {
     Build(Build),
     List(List),
     Path(KernelPath),
+    Pack(carry::Pack),
+    Install(carry::Install),
 }
 
 impl Kernel {
@@ -24,6 +28,8 @@ impl Kernel {
             Kernel::Build(build) => build.run(),
             Kernel::List(list) => list.run(),
             Kernel::Path(path) => path.run(),
+            Kernel::Pack(pack) => pack.run(),
+            Kernel::Install(install) => install.run(),
         }
     }
 }

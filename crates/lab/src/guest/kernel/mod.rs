@@ -13,6 +13,7 @@
 //! by name: there every directory above the cache is checked as well.
 
 mod build;
+mod carry;
 mod error;
 mod patch;
 mod source;
@@ -20,6 +21,7 @@ mod tool;
 mod truth;
 
 pub use build::{BuildStep, KernelBuild};
+pub use carry::{InstallError, install, pack};
 pub use error::BuildError;
 pub use source::KernelSource;
 
