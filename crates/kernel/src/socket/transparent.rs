@@ -14,9 +14,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::socket::{
-    AddressFamily, Backlog, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType,
-    SockaddrIn, SockaddrIn6, SockaddrStorage, bind, listen, recvmsg, sendto, setsockopt, socket,
-    sockopt,
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn,
+    SockaddrIn6, SockaddrStorage, bind, recvmsg, sendto, setsockopt, socket, sockopt,
 };
 
 use fullpipe_model::units::Bytes;
@@ -151,6 +150,9 @@ fn open(kind: SockType, address: SocketAddr) -> nix::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// Connections that wait to be accepted; the kernel takes fewer where `net.core.somaxconn` is less.
+const BACKLOG: libc::c_int = 1024;
+
 /// A listener in `ns` for connections to any address, given the rule. The local address of an
 /// accepted connection is the address to which the peer connected.
 pub fn listener(ns: &NetNs, address: SocketAddr) -> Result<TcpListener, Refused> {
@@ -158,7 +160,9 @@ pub fn listener(ns: &NetNs, address: SocketAddr) -> Result<TcpListener, Refused>
         |errno: nix::Error| Refused::new("listen for every address", address.to_string(), errno);
     let fd = ns.run(|| {
         let fd = open(SockType::Stream, address)?;
-        listen(&fd, Backlog::new(1024)?)?;
+        // Not by nix's `Backlog`: it takes no more than musl's SOMAXCONN, 128, and the kernel more.
+        // SAFETY: no memory is passed; the descriptor is open.
+        nix::errno::Errno::result(unsafe { libc::listen(fd.as_raw_fd(), BACKLOG) })?;
         nix::Result::Ok(fd)
     })?;
     Ok(TcpListener::from(fd.map_err(refused)?))
