@@ -251,7 +251,7 @@ fullpipe analyze capture
 fullpipe calc --rate 1gbit --rtt 100ms
 fullpipe why --for 1s || [ $? = 1 ]
 fullpipe lab run quick --output /tmp/results > /dev/null
-rm -r /tmp/results /root/.cache
+rm -rf /tmp/results /root/.cache
 dpkg --purge fullpipe >&2
 find / -xdev -path /proc -prune -o -path /var/log -prune -o -path /var/lib/dpkg -prune -o -type f -print | sort > /after
 echo LEFT:

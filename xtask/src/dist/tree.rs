@@ -64,11 +64,27 @@ pub fn lay_out(
         let (_, name) = of_others.split_once('/').context("a file without a folder")?;
         write(&doc.join(name), &release.read(&format!("contrib/{of_others}"))?)?;
     }
-    let ours = [release.read("LICENSE-MIT")?, release.read("LICENSE-APACHE")?];
+    write(&doc.join("changelog.Debian.gz"), &packed(debian_changelog(release)?.as_bytes())?)?;
+    let ours = [
+        b"Copyright: The fullpipe authors. MIT or Apache-2.0, as you like:".to_vec(),
+        release.read("LICENSE-MIT")?,
+        release.read("LICENSE-APACHE")?,
+    ];
     write(&doc.join("copyright"), &ours.join(&b"\n\n"[..]))?;
     let overrides = release.read("contrib/packaging/lintian-overrides")?;
     write(&root.join("usr/share/lintian/overrides/fullpipe"), &overrides)?;
     Ok(root)
+}
+
+/// What Debian's policy wants of every package: its versions, in Debian's own format.
+fn debian_changelog(release: &Release) -> anyhow::Result<String> {
+    let time = format!("@{}", release.time);
+    let date = output(Command::new("date").args(["-R", "-u", "-d", &time]))?;
+    let who = "The fullpipe authors <fullpipe@example.org>";
+    Ok(format!(
+        "fullpipe ({}-1) unstable; urgency=medium\n\n  * What is new is in changelog.gz.\n\n -- {who}  {date}",
+        release.version
+    ))
 }
 
 /// With gzip, without a name and a time.
