@@ -106,14 +106,13 @@ fn name(sysctl: &str) -> Name {
 }
 
 fn congestion_controls() -> Result<String, Refused> {
-    let listed =
-        |which: &str| sysctl::read_own(&name(&format!("net.ipv4.tcp_{which}_congestion_control")));
-    let [allowed, available] =
-        [listed("allowed")?, listed("available")?].map(Option::unwrap_or_default);
-    let others = available
+    let allowed = sysctl::read_own(&name("net.ipv4.tcp_allowed_congestion_control"))?;
+    let available = sysctl::read_own(&name("net.ipv4.tcp_available_congestion_control"))?;
+    let (allowed, available) = (allowed.unwrap_or_default(), available.unwrap_or_default());
+    let others: Vec<&str> = available
         .split_whitespace()
-        .filter(|one| !allowed.split_whitespace().any(|known| known == *one));
-    let others: Vec<&str> = others.collect();
+        .filter(|one| !allowed.split_whitespace().any(|known| known == *one))
+        .collect();
     let for_root =
         if others.is_empty() { String::new() } else { format!("; for root {}", others.join(" ")) };
     Ok(format!("for everybody {}{for_root}", allowed.trim()))

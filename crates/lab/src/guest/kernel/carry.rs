@@ -24,7 +24,8 @@ const MOST_OF_ONE: u64 = 128 << 20;
 const MOST: u64 = 1 << 30;
 /// ELF, 64 bits, little endian.
 const ELF: [u8; 6] = *b"\x7fELF\x02\x01";
-/// Where an ELF file names its machine, and what that is on x86-64: user-mode Linux is for no other.
+/// Where an ELF file names its machine, and what that is on x86-64: user-mode Linux is for no
+/// other.
 const MACHINE: std::ops::Range<usize> = 18..20;
 const X86_64: [u8; 2] = [62, 0];
 
@@ -110,15 +111,24 @@ fn install_in(kernels: &Path, file: &Path, expected: &str) -> Result<Vec<Kernel>
     }
     let packed =
         unpack(&bytes).map_err(|problem| InstallError::Content { path: file.into(), problem })?;
-    let told = |cause| InstallError::Cache(CacheError::new(kernels, cause));
-    let folder = make_own(kernels).map_err(told)?;
     let there = cached_in(kernels)?;
+    write_all(kernels, &there, packed)
+        .map_err(|cause| InstallError::Cache(CacheError::new(kernels, cause)))
+}
+
+/// Writes those that are not `there` yet; returns all of them.
+fn write_all(
+    kernels: &Path,
+    there: &[Kernel],
+    packed: BTreeMap<String, Packed>,
+) -> io::Result<Vec<Kernel>> {
+    let folder = make_own(kernels)?;
     let mut installed = Vec::new();
     for (key, Packed { release, program }) in packed {
         if !there.iter().any(|kernel| kernel.key == key) {
-            write_kernel(&folder, &key, &release, &program).map_err(told)?;
+            write_kernel(&folder, &key, &release, &program)?;
         }
-        installed.push(kernel_in(&folder, key.as_ref()).map_err(told)?);
+        installed.push(kernel_in(&folder, key.as_ref())?);
     }
     Ok(installed)
 }
@@ -185,8 +195,9 @@ fn damaged(cause: io::Error) -> String {
 
 /// Whether it may be the name of a kernel's folder: a release, and what it was made of.
 fn is_key(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-+~_".contains(&byte);
-    name.len() <= 100 && name.starts_with(|c: char| c.is_ascii_digit()) && name.bytes().all(plain)
+    name.len() <= 100
+        && name.starts_with(|c: char| c.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-+~_".contains(&byte))
 }
 
 /// Puts a kernel into the cache, so that it is there completely or not at all.
