@@ -214,7 +214,7 @@ fn installs(release: &Release, out: &Path, debian: &str) -> anyhow::Result<()> {
         std::fs::write(root.join("made"), "")?;
     }
     let here = Architecture::ALL.into_iter().find(|one| one.is_here()).context("no release")?;
-    let deb = format!("fullpipe_{}_{}.deb", release.version, here.debian());
+    let deb = format!("fullpipe_{}-1_{}.deb", release.version, here.debian());
     std::fs::copy(out.join(&deb), root.join("tmp").join(&deb))?;
     std::fs::copy(release.source.join(CAPTURE), root.join("tmp/capture"))?;
     // Mounts and processes of a namespace of their own end with it.

@@ -14,7 +14,7 @@ pub fn deb(
     out: &Path,
 ) -> anyhow::Result<()> {
     let package = package(release, root)?;
-    let file = out.join(format!("fullpipe_{}_{}.deb", release.version, target.debian()));
+    let file = out.join(format!("fullpipe_{}-1_{}.deb", release.version, target.debian()));
     run(tool(release, tools, &package)?
         .args(["deb", "--no-build", "--no-strip", "--quiet", "--target", &target.target()])
         .arg("--output")
