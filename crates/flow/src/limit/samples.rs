@@ -15,9 +15,11 @@ mod brief;
 mod traits;
 
 use super::judge::{Case, LinkEvidence, Possible, SEGMENTS_LEAST};
+use super::proof::{Moment, is_full_link};
 use super::thresholds::{
-    AT_CAPACITY_SAMPLED, COLLAPSED, FULL_BUFFER, GROWTH, NOISE, OF_HINT, OF_LINK,
-    QUEUE_LEAST_SAMPLED, QUEUE_PART, REPAIR_WITHIN_SAMPLED, UNREAD, UNREPAIRED,
+    AT_CAPACITY_SAMPLED, CLOSED_TO, COLLAPSED, FULL_BUFFER, GROWTH, NEARLY_BDP, NOISE, OF_HINT,
+    OF_LINK, QUEUE_LEAST_SAMPLED, QUEUE_PART, QUEUE_PART_SAMPLED, REPAIR_WITHIN_SAMPLED, UNREAD,
+    UNREPAIRED,
 };
 use super::{Candidate, Cause, Evidence, Interval, Limit, PathHint, Source, Verdict};
 use fullpipe_model::observe::{Sample, TcpInfo};
@@ -119,9 +121,49 @@ fn case(
         sender_application: has_pauses,
         ..Possible::ALL
     };
-    let link = LinkEvidence::new(hint.rate.is_some(), traits::inflation_median(spans));
+    let link = if is_full(spans, intervals, hint) {
+        LinkEvidence::Full
+    } else {
+        LinkEvidence::new(hint.rate.is_some(), traits::inflation_median(spans))
+    };
     let traits = traits::traits(spans, intervals, receiver);
     Case { traits, possible, link, judges_parts: true }
+}
+
+/// Whether a queue that stood proves that the link was full: what was in flight never fell to what
+/// the path itself holds, and round trips were longer than the path's own by more than a reader's
+/// blocks explain.
+fn is_full(spans: &[SampleSpan<'_>], intervals: &[Interval], hint: PathHint) -> bool {
+    let infos = spans.iter().flat_map(SampleSpan::infos);
+    let Some(base) = hint.rtt.or(infos.filter_map(|(_, info)| info.min_rtt).min()) else {
+        return false;
+    };
+    let long = Duration::from_secs_f64(base.as_secs_f64() * (1.0 + QUEUE_PART_SAMPLED));
+    let segment = spans.iter().map(|span| span.last.snd_mss).max().unwrap_or(Bytes::ZERO);
+    let mut widest = 0.0_f64;
+    let moments: Vec<Moment> = std::iter::zip(spans, intervals)
+        .map(|(span, interval)| {
+            let Evidence { rtt, idle, window_full, .. } = interval.evidence;
+            let least = span.infos().map(|(_, info)| info.in_flight()).min().unwrap_or(Bytes::ZERO);
+            let holds = NEARLY_BDP * span.goodput().over(base).as_f64();
+            let is_queued = rtt.is_some_and(|rtt| rtt >= long) && least.as_f64() >= holds;
+            let windows = span.infos().filter_map(|(_, info)| info.snd_wnd);
+            let windows: Vec<f64> = windows.map(|window| window.bytes().as_f64()).collect();
+            widest = windows.iter().copied().fold(widest, f64::max);
+            let closes = windows.iter().any(|window| *window < CLOSED_TO * widest);
+            let is_reader = interval.limit() == Limit::ReceiverApplication;
+            Moment {
+                length: interval.length.as_secs_f64(),
+                rate: span.goodput().as_f64(),
+                rtt: if is_queued { rtt } else { Some(base) },
+                is_held: idle > NOISE || (window_full > NOISE && closes) || is_reader,
+            }
+        })
+        .collect();
+    let most = moments.iter().map(|moment| moment.rate).fold(0.0, f64::max);
+    // Where the rate is known, a queue at a much lower rate is not the link's.
+    let is_plausible = hint.rate.is_none_or(|hint| most >= OF_LINK * hint.as_f64());
+    is_plausible && is_full_link(&moments, base, segment.as_f64())
 }
 
 /// The longest mean time between samples whose shapes the judge knows: it learnt from samples of

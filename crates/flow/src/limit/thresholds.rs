@@ -189,6 +189,13 @@ pub(super) const TIMERS_LEAST: usize = 4;
 /// Samples only: an interval runs at capacity from this fraction of the best delivery on. Intervals
 /// of samples are shorter than a capture's and therefore noisier: two jiffies of 40 ms.
 pub(super) const AT_CAPACITY_SAMPLED: f64 = 0.85;
+/// Samples only, for a proof: before a queue that stands, what is in flight is never less than this
+/// part of what the path holds at its rate. Behind a blocked writer, who is woken when a third of
+/// its buffer is free, it falls to four fifths.
+pub(super) const NEARLY_BDP: f64 = 0.9;
+/// Samples only: round trips that are longer than the path's by less than this fraction prove no
+/// full link. A reader that takes blocks delays its acknowledgements by as much (worlds 34/0032).
+pub(super) const QUEUE_PART_SAMPLED: f64 = 0.2;
 /// Samples only: a queue delays the round trip by at least this time. Scheduling alone moves a
 /// smoothed round trip by some hundred microseconds.
 pub(super) const QUEUE_LEAST_SAMPLED: Duration = Duration::from_micros(500);

@@ -278,3 +278,49 @@ fn a_short_transfer_says_nothing_of_the_silence_after_it() {
         assert!(shares.is_empty(), "{ago} ms ago: {shares:?}");
     }
 }
+
+/// Whether the samples prove a full link: 40 MB/s for two seconds, by a socket that `change` makes.
+fn is_proven(change: impl FnMut(u64, &mut Socket)) -> bool {
+    let sender = series(200, change);
+    let (spans, intervals) = by_rules(&sender, &[], Duration::from_millis(50), PathHint::default());
+    is_full(&spans, &intervals, PathHint::default())
+}
+
+/// A window that is full of what waits in a queue: 65 ms on a path of 50, so 2.6 MB in flight, where
+/// the path holds 2.
+fn queued(n: u64, s: &mut Socket) {
+    s.info.rtt = Duration::from_millis(65);
+    s.info.unacked = 1796;
+    s.info.snd_wnd = Some(Window::new(Bytes::new(2_600_000)));
+    s.info.rwnd_limited = millis(n * STEP);
+}
+
+#[test]
+fn a_queue_that_stands_is_a_full_link_whatever_else_is_full() {
+    assert!(is_proven(queued), "the receive window is full, too");
+    assert!(is_proven(|n, s| {
+        queued(n, s);
+        (s.info.rwnd_limited, s.info.sndbuf_limited) = (millis(0), millis(n * STEP));
+    }));
+    // Near misses: a reader of blocks delays its ACKs by a tenth of the round trip; a blocked writer
+    // lets what is in flight fall to less than the path holds; the window closes; the application
+    // pauses.
+    assert!(!is_proven(|n, s| {
+        queued(n, s);
+        s.info.rtt = Duration::from_millis(55);
+    }));
+    assert!(!is_proven(|n, s| {
+        queued(n, s);
+        s.info.unacked = if n % 3 == 0 { 1100 } else { 1796 };
+    }));
+    assert!(!is_proven(|n, s| {
+        queued(n, s);
+        if n % 20 >= 10 {
+            s.info.snd_wnd = Some(Window::new(Bytes::new(1_500_000)));
+        }
+    }));
+    assert!(!is_proven(|n, s| {
+        queued(n, s);
+        s.info.busy_time = millis(n * STEP * 8 / 10);
+    }));
+}
