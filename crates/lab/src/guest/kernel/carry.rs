@@ -8,6 +8,7 @@
 use super::{CacheError, Kernel, PROGRAM, RELEASE, cached_in, kernel_in};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use fullpipe_kernel::file::folder::{Folder, make_own};
+use fullpipe_kernel::file::named_file;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -103,7 +104,8 @@ pub fn install(file: &Path, expected: &str) -> Result<Vec<Kernel>, InstallError>
 }
 
 fn install_in(kernels: &Path, file: &Path, expected: &str) -> Result<Vec<Kernel>, InstallError> {
-    let bytes = read_all(file).map_err(|cause| InstallError::Read { path: file.into(), cause })?;
+    let bytes = named_file::read(file, MOST)
+        .map_err(|cause| InstallError::Read { path: file.into(), cause })?;
     let found: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     if !found.eq_ignore_ascii_case(expected) {
         let expected = expected.to_ascii_lowercase();
@@ -131,16 +133,6 @@ fn write_all(
         installed.push(kernel_in(&folder, key.as_ref())?);
     }
     Ok(installed)
-}
-
-/// A file that is not longer than any of ours.
-fn read_all(file: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(file)?.take(MOST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too large for kernels"));
-    }
-    Ok(bytes)
 }
 
 /// A kernel, as it is packed.
