@@ -16,12 +16,12 @@ const DEBIAN: [&str; 2] = ["bookworm", "trixie"];
 /// Debian's packages that have the tools.
 const NEEDED: &str = "debootstrap lintian rpm qemu-user-static";
 /// What the bare systems analyse.
-const CAPTURE: &str = "crates/flow/tests/lab/captures/limits/send_buffer/server.pcap.gz";
-/// What that capture is about.
-const ANSWER: &str = "send buffer";
+const CAPTURE: &str = "crates/flow/tests/lab/captures/limits/receive_window/server.pcap.gz";
+/// The limit of that capture's connection.
+const ANSWER: &str = "receive_window";
 
 /// Runs every check on what is in `out`.
-pub fn run_all(release: &Release, tools: &Tools, out: &Path) -> anyhow::Result<()> {
+pub fn everything(release: &Release, tools: &Tools, out: &Path) -> anyhow::Result<()> {
     let work = fresh(&release.folder.join("check"))?;
     sums_hold(out)?;
     images_are_whole(out, &work)?;
@@ -100,7 +100,7 @@ fn install_script(release: &Release, out: &Path, work: &Path) -> anyhow::Result<
     ensure!(is_it, "install.sh installed {installed}");
     guests_install(&prefix.join("bin/fullpipe"), out, work)?;
     let changed = fresh(&work.join("changed"))?;
-    let here = Architecture::ALL.into_iter().find(|one| one.is_here()).context("no release")?;
+    let here = Architecture::here()?;
     let tarball = format!("{}.tar.gz", release.stem(here));
     let mut bytes = std::fs::read(out.join(&tarball))?;
     *bytes.last_mut().context("an empty tarball")? ^= 1;
@@ -165,11 +165,15 @@ fn needs_nothing(release: &Release, out: &Path, work: &Path) -> anyhow::Result<(
 
 /// `command`, which starts the program, gives the capture's answer.
 fn runs(command: &mut Command, capture: &str) -> anyhow::Result<()> {
-    answers(&output(command.args(["analyze", capture]))?)
+    answers(&output(command.args(["analyze", "--jsonl", capture]))?)
 }
 
+/// The first line of `said` is the capture's connection, held by [`ANSWER`].
 fn answers(said: &str) -> anyhow::Result<()> {
-    ensure!(said.contains(ANSWER), "the capture's answer is not '{ANSWER}':\n{said}");
+    let line = said.lines().next().unwrap_or_default();
+    let connection: Value = serde_json::from_str(line).with_context(|| format!("read {line}"))?;
+    let limit = &connection["findings"][0]["limit"];
+    ensure!(limit == ANSWER, "the capture's answer is {limit}, not {ANSWER}");
     Ok(())
 }
 
@@ -184,7 +188,7 @@ fn lintian(out: &Path) -> anyhow::Result<()> {
 
 /// The .rpm installs into an empty root, and leaves nothing there.
 fn rpm(release: &Release, out: &Path, work: &Path) -> anyhow::Result<()> {
-    let here = Architecture::ALL.into_iter().find(|one| one.is_here()).context("no release")?;
+    let here = Architecture::here()?;
     let package = out.join(format!("fullpipe-{}-1.{}.rpm", release.version, here.name()));
     let root = fresh(&work.join("rpm"))?;
     run(rpm_in(&root).arg("--install").arg(&package))?;
@@ -213,7 +217,7 @@ fn installs(release: &Release, out: &Path, debian: &str) -> anyhow::Result<()> {
             .arg("http://deb.debian.org/debian"))?;
         std::fs::write(root.join("made"), "")?;
     }
-    let here = Architecture::ALL.into_iter().find(|one| one.is_here()).context("no release")?;
+    let here = Architecture::here()?;
     let deb = format!("fullpipe_{}-1_{}.deb", release.version, here.debian());
     std::fs::copy(out.join(&deb), root.join("tmp").join(&deb))?;
     std::fs::copy(release.source.join(CAPTURE), root.join("tmp/capture"))?;
@@ -246,8 +250,8 @@ const LIFE: &str = "
 cd /tmp
 find / -xdev -path /proc -prune -o -path /var/log -prune -o -path /var/lib/dpkg -prune -o -type f -print | sort > /before
 dpkg --install @DEB@ >&2
+fullpipe analyze --jsonl capture
 fullpipe --version
-fullpipe analyze capture
 fullpipe calc --rate 1gbit --rtt 100ms
 fullpipe why --for 1s || [ $? = 1 ]
 fullpipe lab run quick --output /tmp/results > /dev/null
@@ -261,7 +265,7 @@ rm /before /after
 
 /// The same commit, exported and built elsewhere, is the same program.
 fn same_bytes_again(release: &Release, tools: &Tools) -> anyhow::Result<()> {
-    let here = Architecture::ALL.into_iter().find(|one| one.is_here()).context("no release")?;
+    let here = Architecture::here()?;
     let again = Release::export("source-again")?;
     let folder = fresh(&release.folder.join("build-again"))?;
     let first = program::build(release, tools, here, &program::folder_of(release, here))?;

@@ -15,7 +15,7 @@ const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
 /// Writes the image of `program`.
-pub fn write_for(
+pub fn make(
     release: &Release,
     target: Architecture,
     program: &Path,

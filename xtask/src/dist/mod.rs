@@ -75,6 +75,12 @@ impl Architecture {
     fn is_here(self) -> bool {
         self.name() == std::env::consts::ARCH
     }
+
+    /// That of this machine.
+    fn here() -> anyhow::Result<Architecture> {
+        let found = Architecture::ALL.into_iter().find(|one| one.is_here());
+        found.context("there is no release for this machine's architecture")
+    }
 }
 
 /// The commit that is released.
@@ -114,7 +120,7 @@ impl Dist {
             archive::tarball(&release, target, &root, &out)?;
             packages::deb(&release, &tools, target, &root, &out)?;
             packages::rpm(&release, &tools, target, &root, &out)?;
-            image::write_for(&release, target, program, &out)?;
+            image::make(&release, target, program, &out)?;
         }
         guests(&release, &programs[0], &out)?;
         tools.bill_of_materials(&release, &out)?;
@@ -127,7 +133,7 @@ impl Dist {
         for (name, bytes) in files(&out)? {
             eprintln!("  {bytes:>10} {name}");
         }
-        if self.check { check::run_all(&release, &tools, &out) } else { Ok(()) }
+        if self.check { check::everything(&release, &tools, &out) } else { Ok(()) }
     }
 }
 
