@@ -6,8 +6,10 @@ mod inside;
 use crate::failure::Failure;
 use crate::terminal::{layout, print, print_json};
 use clap::Args;
+use fullpipe_agent::AgentError;
+use fullpipe_kernel::Refused;
 use fullpipe_kernel::host::Host;
-use fullpipe_kernel::run::sandbox::{Privilege, SandboxOptions, run};
+use fullpipe_kernel::run::sandbox::{Privilege, SandboxError, SandboxOptions, run};
 use fullpipe_report::table::{Column, Table, paragraph};
 use serde::Serialize;
 use std::fmt::Display;
@@ -60,26 +62,77 @@ impl Ability {
         Ability { name, commands, works: true, found: found.into(), advice: None }
     }
 
-    /// It does not, for a reason that says what to try behind its first semicolon, as the errors
-    /// of this program do.
-    fn fails(name: &'static str, commands: &'static str, reason: impl Display) -> Ability {
-        let reason = reason.to_string();
-        let (found, advice) = match reason.split_once("; ") {
-            Some((found, advice)) => (found.to_owned(), Some(advice.to_owned())),
-            None => (reason, None),
-        };
-        Ability { name, commands, works: false, found, advice }
-    }
-
-    /// What the kernel said.
+    /// It works, or something is in the way.
     fn of(
         name: &'static str,
         commands: &'static str,
-        answer: Result<impl Into<String>, impl Display>,
+        answer: Result<impl Into<String>, Obstacle>,
     ) -> Ability {
         match answer {
             Ok(found) => Ability::works(name, commands, found),
-            Err(refused) => Ability::fails(name, commands, refused),
+            Err(Obstacle { found, advice }) => {
+                Ability { name, commands, works: false, found, advice }
+            }
+        }
+    }
+}
+
+/// What is in the way.
+#[derive(Debug)]
+struct Obstacle {
+    /// What was tried, and what the system said.
+    found: String,
+    /// What would mend it.
+    advice: Option<String>,
+}
+
+impl Obstacle {
+    fn new(found: impl Display, advice: impl Display) -> Obstacle {
+        Obstacle { found: found.to_string(), advice: Some(advice.to_string()) }
+    }
+
+    /// Of an error that says itself what to try, if anything.
+    fn whole(error: impl Display) -> Obstacle {
+        Obstacle { found: error.to_string(), advice: None }
+    }
+}
+
+impl From<Refused> for Obstacle {
+    fn from(Refused { operation, subject, cause, hint }: Refused) -> Obstacle {
+        let advice = Some(hint.into_owned()).filter(|hint| !hint.is_empty());
+        Obstacle { found: format!("{operation}: {subject}: {cause}"), advice }
+    }
+}
+
+impl From<AgentError> for Obstacle {
+    fn from(error: AgentError) -> Obstacle {
+        match error {
+            AgentError::NotPermitted { operation, cause } => Obstacle::new(
+                format!("{operation}: {cause}"),
+                "run it as root (sudo), or with CAP_BPF and CAP_NET_ADMIN; the kernel's lockdown \
+                 must allow BPF (/sys/kernel/security/lockdown)",
+            ),
+            AgentError::Refused { operation, cause } => Obstacle::new(
+                format!("{operation}: {cause}"),
+                "it needs Linux 6.6 or later with cgroup v2",
+            ),
+            AgentError::NoBtf => Obstacle::new(
+                "this kernel does not describe its structures (BTF)",
+                "boot one with CONFIG_DEBUG_INFO_BTF: Debian's, Ubuntu's, Fedora's and RHEL's have \
+                 it",
+            ),
+            error @ AgentError::Cgroup { .. } => Obstacle::whole(error),
+        }
+    }
+}
+
+impl From<SandboxError> for Obstacle {
+    fn from(error: SandboxError) -> Obstacle {
+        match error {
+            SandboxError::NoPrivilege { cause, limits } => {
+                Obstacle::new(format!("make namespaces: {cause}"), limits)
+            }
+            error => Obstacle::whole(error),
         }
     }
 }
@@ -102,7 +155,8 @@ impl Doctor {
         match exit {
             Ok(exit) => Ok(u8::try_from(exit.code()).unwrap_or(1)),
             Err(error) => {
-                let mut all = vec![Ability::fails("namespaces", inside::COMMANDS, error)];
+                let namespaces = Err::<String, _>(error.into());
+                let mut all = vec![Ability::of("namespaces", inside::COMMANDS, namespaces)];
                 all.extend(here);
                 self.show(&all)
             }

@@ -1,9 +1,8 @@
 //! What the commands need that look at this machine, or change it.
 
-use super::Ability;
+use super::{Ability, Obstacle};
 use crate::cmd::window::cgroup;
-use fullpipe_agent::{Agent, AgentError};
-use fullpipe_kernel::Refused;
+use fullpipe_agent::Agent;
 use fullpipe_kernel::host::Host;
 use fullpipe_kernel::host::sysctl::{self, Name};
 use fullpipe_kernel::network::netns::NetNs;
@@ -15,6 +14,8 @@ use fullpipe_lab::Kernel;
 use fullpipe_model::units::Bytes;
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
+
+const BY_ROOT: &str = "run it as root (sudo)";
 
 /// What works on the machine itself.
 pub fn abilities() -> Vec<Ability> {
@@ -35,108 +36,112 @@ pub fn abilities() -> Vec<Ability> {
 }
 
 /// The sockets of this network namespace, by sock_diag.
-fn sockets() -> Result<String, Refused> {
+fn sockets() -> Result<String, Obstacle> {
     let mut connections = 0;
     SockDiag::open()?.each(&mut |_| connections += 1)?;
     Ok(format!("{connections} connections in this network namespace"))
 }
 
 /// Those of other network namespaces.
-fn namespaces() -> Result<String, String> {
-    let all = NetNs::all("this host").map_err(|refused| refused.to_string())?;
+fn namespaces() -> Result<String, Obstacle> {
+    let all = NetNs::all("this host")?;
     // The first one is the own.
     let others = &all[1..];
-    if let Some(refused) = others.iter().find_map(|ns| SockDiag::open_in(ns).err()) {
-        return Err(refused.to_string());
+    for namespace in others {
+        SockDiag::open_in(namespace)?;
     }
     if others.is_empty() && !processes::sees_all() {
-        return Err("those of other users' processes cannot be seen; run it as root (sudo)".into());
+        return Err(Obstacle::new("those of other users' processes cannot be seen", BY_ROOT));
     }
     Ok(format!("{} beside this one", others.len()))
 }
 
-fn processes() -> Result<&'static str, &'static str> {
+fn processes() -> Result<&'static str, Obstacle> {
     if processes::sees_all() {
-        Ok("the descriptors of every process can be read")
-    } else {
-        Err("only this user's processes can be looked into; run it as root (sudo), or with \
-             CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")
+        return Ok("the descriptors of every process can be read");
     }
+    let advice = "run it as root (sudo), or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
+    Err(Obstacle::new("only this user's processes can be looked into", advice))
 }
 
 /// Those of a socket of our own, by the way that leads to others', which containers may forbid.
-fn socket_options() -> Result<&'static str, String> {
-    let socket = TcpListener::bind("127.0.0.1:0")
-        .map_err(|cause| format!("open a socket on loopback: {cause}; bring lo up"))?;
+fn socket_options() -> Result<&'static str, Obstacle> {
+    let socket = TcpListener::bind("127.0.0.1:0").map_err(|cause| {
+        Obstacle::new(format!("open a socket on loopback: {cause}"), "bring up the device lo")
+    })?;
     let number = u32::try_from(socket.as_raw_fd()).unwrap_or_default();
-    socket_options::read(Descriptor { pid: std::process::id(), number })
-        .map(|_| "a socket was looked into by pidfd_getfd")
-        .map_err(|refused| refused.to_string())
+    socket_options::read(Descriptor { pid: std::process::id(), number })?;
+    Ok("a socket was looked into by pidfd_getfd")
 }
 
 /// A packet socket on loopback, which is everywhere.
-fn packets() -> Result<&'static str, String> {
+fn packets() -> Result<&'static str, Obstacle> {
     let opened =
         NetNs::current("this host").and_then(|ns| PacketRing::open(&ns, "lo", 0, Bytes::new(96)));
     match opened {
         Ok(_) => Ok("a packet socket was opened"),
-        Err(Refused { operation, subject, cause, .. }) => Err(format!(
-            "{operation}: {subject}: {cause}; run it as root (sudo), or with CAP_NET_RAW and \
-             CAP_SYS_ADMIN; without it, sockets alone answer"
-        )),
+        Err(refused) => Err(Obstacle {
+            advice: Some(
+                "run it as root (sudo), or with CAP_NET_RAW and CAP_SYS_ADMIN; without it, \
+                 sockets alone answer"
+                    .into(),
+            ),
+            ..refused.into()
+        }),
     }
 }
 
-fn agent() -> Result<&'static str, AgentError> {
-    Agent::check().map(|()| "the kernel takes the BPF program")
+fn agent() -> Result<&'static str, Obstacle> {
+    Agent::check()?;
+    Ok("the kernel takes the BPF program")
 }
 
-fn control_groups() -> Result<String, String> {
-    let home = cgroup::check().map_err(|failure| failure.message().to_owned())?;
+fn control_groups() -> Result<String, Obstacle> {
+    let home = cgroup::check().map_err(|failure| Obstacle::whole(failure.message()))?;
     Ok(format!("groups can be made in {}", home.display()))
 }
 
 /// Whether a setting may be written; nothing is.
-fn settings() -> Result<&'static str, Refused> {
-    sysctl::may_write_own(&name("net.ipv4.tcp_rmem")).map(|()| "net.ipv4.tcp_rmem may be set")
+fn settings() -> Result<&'static str, Obstacle> {
+    sysctl::may_write_own(&name("net.ipv4.tcp_rmem"))?;
+    Ok("net.ipv4.tcp_rmem may be set")
 }
 
 fn name(sysctl: &str) -> Name {
     sysctl.parse().expect("the name of a sysctl")
 }
 
-fn congestion_controls() -> Result<String, Refused> {
+/// Which ones there are. BBR is what findings advise against loss.
+fn congestion_controls() -> Result<String, Obstacle> {
     let allowed = sysctl::read_own(&name("net.ipv4.tcp_allowed_congestion_control"))?;
     let available = sysctl::read_own(&name("net.ipv4.tcp_available_congestion_control"))?;
     let (allowed, available) = (allowed.unwrap_or_default(), available.unwrap_or_default());
-    let others: Vec<&str> = available
-        .split_whitespace()
-        .filter(|one| !allowed.split_whitespace().any(|known| known == *one))
-        .collect();
-    let for_root =
-        if others.is_empty() { String::new() } else { format!("; for root {}", others.join(" ")) };
-    Ok(format!("for everybody {}{for_root}", allowed.trim()))
+    let found = format!("there are {}; everybody may use {}", available.trim(), allowed.trim());
+    if available.split_whitespace().any(|one| one == "bbr") {
+        return Ok(found);
+    }
+    Err(Obstacle::new(found, "load bbr as root: modprobe tcp_bbr"))
 }
 
-fn guest_kernels() -> Result<String, String> {
-    let kernels = Kernel::cached().map_err(|error| error.to_string())?;
+fn guest_kernels() -> Result<String, Obstacle> {
+    let kernels = Kernel::cached().map_err(Obstacle::whole)?;
     if kernels.is_empty() {
-        return Err("this user has none; build them, some 6 minutes each, once (fullpipe lab \
-                    kernel build), or install a release's (fullpipe lab kernel install FILE)"
-            .into());
+        let advice = "build them, some 6 minutes each, once (fullpipe lab kernel build), or \
+                      install a release's (fullpipe lab kernel install FILE)";
+        return Err(Obstacle::new("this user has none", advice));
     }
     let releases: Vec<String> = kernels.into_iter().map(|one| one.release).collect();
     Ok(releases.join(", "))
 }
 
 /// A clock that is read without a trap: figures in real time rest on it.
-fn clock() -> Result<String, String> {
+fn clock() -> Result<String, Obstacle> {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let source = std::fs::read_to_string(path).unwrap_or_default();
     match source.trim() {
-        slow @ ("hpet" | "acpi_pm" | "pit" | "jiffies") => Err(format!(
-            "the clock source is {slow}, which is slow to read; boot with clocksource=tsc where \
-             the CPU's is stable"
+        slow @ ("hpet" | "acpi_pm" | "pit" | "jiffies") => Err(Obstacle::new(
+            format!("the clock source is {slow}, which is slow to read"),
+            "boot with clocksource=tsc where the CPU's is stable",
         )),
         "" => Ok("the kernel does not say which clock it reads".into()),
         source => Ok(format!("the clock source is {source}")),
@@ -144,14 +149,16 @@ fn clock() -> Result<String, String> {
 }
 
 /// What other programs leave of the CPUs: a run among them measures them, too.
-fn quiet() -> Result<String, String> {
+fn quiet() -> Result<String, Obstacle> {
     let Host { cpus, load_average, .. } = Host::read();
-    match load_average {
-        Some(load) if load >= cpus as f64 => Err(format!(
-            "{load:.1} programs wanted to run in the last minute; end others, or run in virtual \
-             time (lab run --engine virtual), which they do not disturb"
-        )),
-        Some(load) => Ok(format!("{load:.1} programs wanted to run in the last minute")),
-        None => Ok("the kernel does not say how busy it is".into()),
+    let Some(load) = load_average else {
+        return Ok("the kernel does not say how busy it is".into());
+    };
+    let found = format!("{load:.1} programs wanted to run in the last minute");
+    if load < cpus as f64 {
+        return Ok(found);
     }
+    let advice = "end others, or run in virtual time (lab run --engine virtual), which they do \
+                  not disturb";
+    Err(Obstacle::new(found, advice))
 }

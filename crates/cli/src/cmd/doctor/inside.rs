@@ -1,6 +1,6 @@
 //! What the lab and `link` need, tried in namespaces that end with the command.
 
-use super::Ability;
+use super::{Ability, Obstacle};
 use fullpipe_kernel::Refused;
 use fullpipe_kernel::network::netns::NetNs;
 use fullpipe_kernel::network::port::{PortConfig, PortKind, PortPair};
@@ -32,21 +32,22 @@ fn with_hosts<T>(
     make(&a, &b)
 }
 
-fn tun() -> Result<String, Refused> {
-    with_hosts(|a, b| PortPair::of_kind(PortKind::Tun, a, b, MTU))
-        .map(|_| "two devices made from /dev/net/tun".into())
+fn tun() -> Result<&'static str, Obstacle> {
+    with_hosts(|a, b| PortPair::of_kind(PortKind::Tun, a, b, MTU))?;
+    Ok("two devices made from /dev/net/tun")
 }
 
-fn veth() -> Result<String, Refused> {
-    with_hosts(|a, b| PortPair::of_kind(PortKind::Veth, a, b, MTU))
-        .map(|_| "two pairs made, with packet sockets".into())
+fn veth() -> Result<&'static str, Obstacle> {
+    with_hosts(|a, b| PortPair::of_kind(PortKind::Veth, a, b, MTU))?;
+    Ok("two pairs made, with packet sockets")
 }
 
-fn netem() -> Result<String, Refused> {
-    with_hosts(|a, b| Wire::create(a, b, MTU, 1)).map(|_| "the kernel has sch_netem".into())
+fn netem() -> Result<&'static str, Obstacle> {
+    with_hosts(|a, b| Wire::create(a, b, MTU, 1))?;
+    Ok("the kernel has sch_netem")
 }
 
-fn nftables() -> Result<String, Refused> {
-    transparent::nft(&NetNs::create("gateway")?, "add table inet fullpipe\n")
-        .map(|()| "nft made a table".into())
+fn nftables() -> Result<&'static str, Obstacle> {
+    transparent::nft(&NetNs::create("gateway")?, "add table inet fullpipe\n")?;
+    Ok("nft made a table")
 }
