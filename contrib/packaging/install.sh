@@ -41,7 +41,7 @@ esac
 
 name=fullpipe-$version-$machine-linux
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'rm -rf "$work" "$prefix/bin/.fullpipe.$$"' EXIT
 trap 'exit 130' HUP INT TERM
 
 # fetch FILE: from the folder or the address into $work.
