@@ -72,9 +72,9 @@ pub enum InstallError {
     Cache(#[from] CacheError),
 }
 
-/// Writes `kernels` as one file; the same kernels give the same bytes.
-pub fn pack(kernels: &[Kernel], out: impl Write) -> io::Result<()> {
-    let mut archive = tar::Builder::new(GzEncoder::new(out, Compression::best()));
+/// `kernels` as one file, and its SHA-256; the same kernels give the same bytes.
+pub fn pack(kernels: &[Kernel]) -> io::Result<(Vec<u8>, String)> {
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::best()));
     add(&mut archive, RECIPE_NAME, 0o644, RECIPE.as_bytes())?;
     for kernel in kernels {
         let release = format!("{}\n", kernel.release);
@@ -82,7 +82,14 @@ pub fn pack(kernels: &[Kernel], out: impl Write) -> io::Result<()> {
         let program = std::fs::read(kernel.executable())?;
         add(&mut archive, &format!("{}/{PROGRAM}", kernel.key), 0o755, &program)?;
     }
-    archive.into_inner()?.finish().map(drop)
+    let bytes = archive.into_inner()?.finish()?;
+    let digest = sha256(&bytes);
+    Ok((bytes, digest))
+}
+
+/// As `sha256sum` prints it.
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn add(
@@ -106,7 +113,7 @@ pub fn install(file: &Path, expected: &str) -> Result<Vec<Kernel>, InstallError>
 fn install_in(kernels: &Path, file: &Path, expected: &str) -> Result<Vec<Kernel>, InstallError> {
     let bytes = named_file::read(file, MOST)
         .map_err(|cause| InstallError::Read { path: file.into(), cause })?;
-    let found: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let found = sha256(&bytes);
     if !found.eq_ignore_ascii_case(expected) {
         let expected = expected.to_ascii_lowercase();
         return Err(InstallError::Digest { path: file.into(), expected, found });

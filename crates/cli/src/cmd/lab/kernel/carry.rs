@@ -6,7 +6,6 @@ use clap::Args;
 use fullpipe_kernel::file::folder::write_into;
 use fullpipe_lab::{InstallError, install_kernels, pack_kernels};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
 /// What `sha256sum` writes, and a release has.
@@ -47,15 +46,13 @@ impl Pack {
             return Err(Failure::new(Kind::Missing, problem));
         }
         let file = self.output;
-        let mut bytes = Vec::new();
-        pack_kernels(&kernels, &mut bytes).and_then(|()| write_into(&file, &bytes)).map_err(
-            |cause| {
-                let advice = "give -o a file that can be written, on a disk with free space";
-                Failure::new(Kind::Run, format!("write {}: {cause}; {advice}", file.display()))
-            },
-        )?;
-        let sha256: String =
-            Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let (bytes, sha256) = pack_kernels(&kernels).map_err(|cause| {
+            Failure::new(Kind::Run, format!("read the kernels of the cache: {cause}"))
+        })?;
+        write_into(&file, &bytes).map_err(|cause| {
+            let advice = "give -o a file that can be written, on a disk with free space";
+            Failure::new(Kind::Run, format!("write {}: {cause}; {advice}", file.display()))
+        })?;
         let releases: Vec<String> = kernels.into_iter().map(|kernel| kernel.release).collect();
         if self.json {
             print_json(&PackDocument { file, sha256, releases })?;
