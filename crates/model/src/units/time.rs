@@ -4,7 +4,7 @@ use super::number::{self, Number, ParseError};
 
 /// A span of time in whole nanoseconds: a delay, a round-trip time, an interval.
 ///
-/// Parses `146ms`, `50us`, `1.5s`, `2min`, `1h`; a number without a unit is refused.
+/// Parses `146ms`, `50us`, `1.5s`, `2m` or `2min`, `1h`; a number without a unit is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Duration(u64);
 
@@ -105,7 +105,7 @@ impl std::str::FromStr for Duration {
             "us" | "µs" | "μs" => 1_000,
             "ms" => 1_000_000,
             "s" => 1_000_000_000,
-            "min" => 60_000_000_000,
+            "m" | "min" => 60_000_000_000,
             "h" => 3_600_000_000_000,
             unit => {
                 let problem = if unit.is_empty() {
@@ -212,6 +212,7 @@ mod tests {
         assert_eq!("146ms".parse(), Ok(Duration::from_millis(146)));
         assert_eq!("0.5ms".parse(), Ok(Duration::from_micros(500)));
         assert_eq!("2min".parse(), Ok(Duration::from_secs(120)));
+        assert_eq!("2m".parse(), Ok(Duration::from_secs(120)));
         assert!("50".parse::<Duration>().unwrap_err().to_string().contains("no unit"));
         assert!("-1ms".parse::<Duration>().unwrap_err().to_string().contains("no number"));
         assert_eq!(Duration::from_micros(50_120).to_string(), "50.12 ms");
