@@ -25,6 +25,8 @@ pub fn run(lab: &[PathBuf]) -> anyhow::Result<()> {
         "sack",
         "--test",
         "schema",
+        "--test",
+        "languages",
     ];
     let ended = Command::new(env!("CARGO")).args(tests).env("FULLPIPE_FIGURES", "1").status();
     ensure!(ended.context("run cargo test")?.success(), "the suites fail: mend them first");

@@ -1,8 +1,10 @@
 //! Properties of the terminal. Reports take them as an argument.
 
+use fullpipe_flow::Language;
 use fullpipe_kernel::process::wait::has_hung_up;
 use fullpipe_report::{Charset, Layout, table::escape};
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 
 /// Below this width a table of rows is unreadable, so the terminal may wrap its lines.
 const WIDTH_MIN: u16 = 60;
@@ -10,7 +12,38 @@ const WIDTH_MIN: u16 = 60;
 /// Layout for standard output: as wide as the terminal, or plain and unbounded if it is none.
 pub fn layout() -> Layout {
     let width = console::Term::stdout().size_checked().map(|(_, columns)| columns.max(WIDTH_MIN));
-    Layout { width, charset: charset(), colour: width.is_some() && console::colors_enabled() }
+    let colour = width.is_some() && console::colors_enabled();
+    Layout { width, charset: charset(), colour, language: Language::English }
+}
+
+/// The same for an answer, in the user's language.
+pub fn answer_layout() -> Layout {
+    Layout { language: language(), ..layout() }
+}
+
+/// The language that the user asked for by option.
+static ASKED: OnceLock<Language> = OnceLock::new();
+
+/// Answers in `language`, whatever the locale is.
+pub fn speak(language: Language) {
+    // Asked once, by the only command line that there is.
+    let _ = ASKED.set(language);
+}
+
+/// The language of answers: as asked for, or else the locale's (locale(7)), where the terminal can
+/// show it.
+pub fn language() -> Language {
+    if let Some(asked) = ASKED.get() {
+        return *asked;
+    }
+    let named = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().find_map(locale);
+    let named = named.and_then(|name| Language::of(&name)).unwrap_or_default();
+    if charset() == Charset::Utf8 { named } else { Language::English }
+}
+
+/// A variable of the locale that is set.
+fn locale(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// The terminal that the program was started in, if any: to see later whether it was closed.
@@ -37,10 +70,8 @@ impl OwnTerminal {
 
 /// The character set that the locale names.
 pub fn charset() -> Charset {
-    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale =
-        set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
-    let locale = locale.to_ascii_lowercase();
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(locale);
+    let locale = locale.unwrap_or_default().to_ascii_lowercase();
     if locale.contains("utf-8") || locale.contains("utf8") { Charset::Utf8 } else { Charset::Ascii }
 }
 

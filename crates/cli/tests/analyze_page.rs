@@ -19,6 +19,7 @@ struct Page {
 
 const ANALYZE: Page =
     Page { name: "analyze.md", captures: "../flow/tests/lab/captures", samples: 3 };
+const CHINESE: Page = Page { name: "chinese.md", captures: "../../docs/src/cases", samples: 3 };
 const CASES: Page = Page { name: "cases.md", captures: "../../docs/src/cases", samples: 12 };
 
 impl Page {
@@ -45,12 +46,13 @@ impl Page {
     }
 }
 
-/// The contents of fenced blocks.
+/// The contents of fenced blocks, but for commands to type.
 fn blocks(page: &str) -> Vec<&str> {
     page.split("\n```")
         .skip(1)
         .step_by(2)
-        .map(|block| block.split_once('\n').map_or("", |(_, text)| text))
+        .map(|block| block.split_once('\n').unwrap_or_default())
+        .filter_map(|(language, text)| (language != "sh").then_some(text))
         .collect()
 }
 
@@ -65,7 +67,7 @@ fn is_shown(sample: &[&str], text: &[&str]) -> bool {
 
 #[test]
 fn every_sample_is_what_the_program_prints() {
-    for page in [ANALYZE, CASES] {
+    for page in [ANALYZE, CASES, CHINESE] {
         hold(&page);
     }
 }

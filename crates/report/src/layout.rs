@@ -1,6 +1,9 @@
 //! The layout of a report; the caller knows the terminal.
 
-/// What the output can show. The default suits a file or a pipe: no width limit, UTF-8, no colour.
+use fullpipe_flow::Language;
+
+/// What the output can show, and in which language. The default suits a file or a pipe: no width
+/// limit, UTF-8, no colour, English.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Layout {
     /// Columns of the terminal; `None`: as wide as the content.
@@ -9,6 +12,8 @@ pub struct Layout {
     pub charset: Charset,
     /// Whether it shows colour (ANSI escape sequences).
     pub colour: bool,
+    /// The language of its sentences and headings.
+    pub language: Language,
 }
 
 /// Which characters may be used for lines and marks.

@@ -19,11 +19,13 @@
 mod cells;
 pub mod connection;
 pub mod graph;
+mod labels;
 mod layout;
 pub mod page;
 pub mod plan;
 pub mod runs;
 pub mod table;
+mod terms;
 
 pub use layout::{Charset, Layout, Tone};
 pub use table::{Column, Table};

@@ -6,8 +6,9 @@ pub mod host_plan;
 
 use crate::table::paragraph::fill;
 use crate::{Layout, Tone};
+use fullpipe_flow::Language;
 use fullpipe_model::change::Change;
-use fullpipe_model::limit::Limit;
+use fullpipe_model::limit::{End, Limit};
 use fullpipe_model::tune::{Plan, Prediction};
 
 /// The plan as lines, each with its line break.
@@ -62,9 +63,24 @@ fn host_of(change: &Change) -> String {
 
 /// A setting to change against a limit, and the command that does.
 pub(crate) fn advice_lines(change: &Change, layout: Layout) -> String {
-    let start = format!("  on the {}: ", host_of(change));
-    let why = format!("{} ({})", change.words(), change.reason);
-    let why = fill(&start, &why, layout.width);
+    let (start, what) = match layout.language {
+        Language::English => {
+            let what = format!("{} ({})", change.words(), change.reason);
+            (format!("  on the {}: ", host_of(change)), what)
+        }
+        Language::Chinese => {
+            let host = match change.end {
+                Some(End::Sender) => "在发送方",
+                Some(End::Receiver) => "在接收方",
+                None => "在主机上",
+            };
+            (format!("  {host}："), {
+                let least = if change.knob.is_size() { "至少 " } else { "" };
+                format!("{} {least}{}", change.knob, change.to)
+            })
+        }
+    };
+    let why = fill(&start, &what, layout.width);
     // One line, however long, because people paste it.
     format!("{why}\n    {}\n", change.command())
 }
@@ -102,7 +118,7 @@ mod tests {
     fn a_plan_reads_and_pastes() {
         let plan = planned("50ms");
         let text =
-            render(&plan, Layout { width: Some(80), charset: Charset::Ascii, colour: false });
+            render(&plan, Layout { width: Some(80), charset: Charset::Ascii, ..Layout::default() });
         let expected = "\
 Expected: 440.4 Mbit/s (55.05 MB/s), limited by the send buffer -> 965.3 Mbit/s
 (120.7 MB/s), a full link.

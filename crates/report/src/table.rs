@@ -22,6 +22,7 @@
 //! );
 //! ```
 
+mod breaks;
 pub mod escape;
 pub mod figure;
 mod fit;
@@ -63,11 +64,12 @@ impl Column {
     }
 
     /// The heading with its unit in one line.
-    fn name(&self) -> String {
+    fn name(&self, layout: Layout) -> String {
+        let heading = layout.term(&self.heading);
         match self.unit.as_deref() {
-            None | Some("") => self.heading.clone(),
-            Some(unit) if self.heading.is_empty() => unit.into(),
-            Some(unit) => format!("{} ({unit})", self.heading),
+            None | Some("") => heading.into(),
+            Some(unit) if heading.is_empty() => unit.into(),
+            Some(unit) => format!("{heading} ({unit})"),
         }
     }
 }
@@ -106,19 +108,19 @@ impl<const N: usize> Table<N> {
         let Some(width) = layout.width.map(usize::from) else {
             return self.drawn(&std::array::from_fn::<usize, N, _>(|at| at), None, layout);
         };
-        let Fitted { shown, widths } = fit::fit(&self.extents(), width);
+        let Fitted { shown, widths } = fit::fit(&self.extents(layout), width);
         let text = match widths {
             Some(widths) => self.drawn(&shown, Some(&widths), layout),
-            None => self.listed(&shown, width, layout.charset),
+            None => self.listed(&shown, width, layout),
         };
         text + &self.left_out(&shown, layout)
     }
 
-    fn extents(&self) -> [Extent; N] {
+    fn extents(&self, layout: Layout) -> [Extent; N] {
         std::array::from_fn(|at| {
             let column = &self.columns[at];
             let cells = || self.rows.iter().map(|row| row[at].as_str());
-            let heading = column.unit.iter().chain([&column.heading]).map(String::as_str);
+            let heading = column.unit.as_deref().into_iter().chain([layout.term(&column.heading)]);
             let cell = cells().map(longest_line).max().unwrap_or(0);
             Extent {
                 word: cells().chain(heading.clone()).map(longest_word).max().unwrap_or(0),
@@ -148,10 +150,11 @@ impl<const N: usize> Table<N> {
         let headed = columns().any(|column| !column.heading.is_empty() || column.unit.is_some());
         if headed {
             drawn.set_header(columns().enumerate().map(|(place, column)| {
+                let heading = layout.term(&column.heading);
                 let heading = match &column.unit {
-                    Some(unit) => format!("{}\n{unit}", column.heading),
-                    None if units && widths.is_none() => format!("{}\n", column.heading),
-                    None => column.heading.clone(),
+                    Some(unit) => format!("{heading}\n{unit}"),
+                    None if units && widths.is_none() => format!("{heading}\n"),
+                    None => heading.into(),
                 };
                 fitting(place, &heading)
             }));
@@ -176,8 +179,8 @@ impl<const N: usize> Table<N> {
     }
 
     /// The columns `shown` below each other, a paragraph for each row.
-    fn listed(&self, shown: &[usize], width: usize, charset: Charset) -> String {
-        let names: Vec<String> = shown.iter().map(|&at| self.columns[at].name()).collect();
+    fn listed(&self, shown: &[usize], width: usize, layout: Layout) -> String {
+        let names: Vec<String> = shown.iter().map(|&at| self.columns[at].name(layout)).collect();
         let indent = 2 + names.iter().map(|name| longest_line(name)).max().unwrap_or(0);
         let room = width.saturating_sub(indent);
         let mut paragraphs = Vec::new();
@@ -186,8 +189,9 @@ impl<const N: usize> Table<N> {
             for (name, &at) in names.iter().zip(shown) {
                 let mut first = name.as_str();
                 for line in wrapped(&row[at], room).lines() {
-                    let line = shortened(line, room, charset);
-                    paragraph += format!("{first:<indent$}{line}").trim_end();
+                    let line = shortened(line, room, layout.charset);
+                    let blanks = " ".repeat(indent.saturating_sub(longest_line(first)));
+                    paragraph += format!("{first}{blanks}{line}").trim_end();
                     paragraph.push('\n');
                     first = "";
                 }
@@ -201,15 +205,15 @@ impl<const N: usize> Table<N> {
     fn left_out(&self, shown: &[usize], layout: Layout) -> String {
         let names: Vec<String> = (0..N)
             .filter(|at| !shown.contains(at))
-            .map(|at| self.columns[at].name())
+            .map(|at| self.columns[at].name(layout))
             .filter(|name| !name.is_empty())
             .collect();
         if names.is_empty() || self.rows.is_empty() {
             return String::new();
         }
-        let words =
-            format!("{}; a wider terminal, `| less -S` or --json shows them", names.join(", "));
-        let text = paragraph::fill("not shown: ", &words, layout.width);
+        let labels = layout.labels();
+        let words = format!("{}{}", names.join(labels.joins), labels.see_hidden);
+        let text = paragraph::fill(labels.not_shown, &words, layout.width);
         layout.paint(Tone::Faint, &text) + "\n"
     }
 }

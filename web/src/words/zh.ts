@@ -2,7 +2,11 @@
 import type { Finding, Remedied, SubCause } from "../data.ts";
 import type { LimitName } from "../limits.ts";
 import { bothRates, bytes, count, percent, rate, time } from "../units.ts";
+import remedies_zh from "./remedies-zh.json" with { type: "json" };
 import type { Words } from "./words.ts";
+
+/** What would change it, by its name: the catalogue of the program. */
+const remedies: Record<string, string> = remedies_zh;
 
 /** Simplified Chinese. */
 export const zh: Words = {
@@ -323,91 +327,8 @@ function because(limit: LimitName, { evidence: e }: Finding): string[] {
   return out;
 }
 
-/** What would change it, by its name. */
-const REMEDIES: Record<string, string> = {
-  grow_receive_buffer:
-    "让接收缓冲区增长：调大接收方 net.ipv4.tcp_rmem 的第三个值，并去掉或调大应用中的 SO_RCVBUF。",
-  scale_or_grow_receive_buffer:
-    "检查两端是否启用了窗口缩放（net.ipv4.tcp_window_scaling）：未启用时窗口不会超过 65535 字节，而此处正停留在这一大小。若已启用，请调大接收方 net.ipv4.tcp_rmem 的第三个值，并去掉或调大应用中的 SO_RCVBUF。",
-  scale_window:
-    "开启窗口缩放：某一端的 SYN 没有提供该选项，缓冲区再大窗口也不会变大（net.ipv4.tcp_window_scaling = 1，或检查去除该选项的中间设备）。",
-  read_faster: "让接收方读得更快：更多 CPU、更快的磁盘或更大的单次读取；更大的缓冲区只会被填满。",
-  grow_send_buffer:
-    "让发送缓冲区增长：调大发送方 net.ipv4.tcp_wmem 的第三个值，并去掉或调大应用中的 SO_SNDBUF。",
-  free_send_buffer:
-    "让发送缓冲区增长：它的大小从未变化，说明由应用设定；请去掉应用中的 SO_SNDBUF，或配合 net.core.wmem_max 调大（net.ipv4.tcp_wmem 对它无效）。",
-  write_faster: "让发送端应用更快地产生数据，或每次写入更多。",
-  keep_connections: "在多次传输之间保持连接，或调大路由的 initcwnd；传输越长，受影响越小。",
-  remove_loss_beside_bbr: "消除丢包；发送方已在使用 bbr，它不会把每次丢包都当作拥塞。",
-  remove_loss_or_use_bbr:
-    "消除丢包，或改用不把每次丢包都当作拥塞的拥塞控制（bbr）；当前所用的会像 cubic 和 reno 那样在丢包后减速。",
-  remove_loss_and_look_for_bbr:
-    "消除丢包；丢包后在途数据几乎没有下降，发送方可能已在使用 bbr：更换拥塞控制之前，请先用 `ss -ti` 查看。",
-  remove_loss_or_try_bbr:
-    "消除丢包；或者，若发送方的 `ss -ti` 显示尚未使用 bbr，改用不把每次丢包都当作拥塞的拥塞控制（bbr）。",
-  none_at_the_hosts: "主机上无需改动：这就是路径的承载能力。",
-  send_evenly:
-    "请均匀发送而非突发：试用 bbr 或限速发送（tc fq 的 maxrate、SO_MAX_PACING_RATE）。不排队就丢包的路径是限速器（policer）或队列极短，实际可承载的可能更多；其速率与突发量请询问运营方。",
-  fewer_round_trips:
-    "TCP 无需改动：减少之前的往返（保持连接、TLS 1.3、减少请求），或使用更近的服务器。",
-  capture_the_start: "请在发送方从连接建立时开始抓包，并采样其套接字。",
-  capture_both_ends:
-    "现有证据不足以建议任何设置：请在两端从连接建立之前开始抓包（至少 10 秒），同时采样套接字（`fullpipe why --record`）。",
-  watch_longer:
-    "现有证据不足以建议任何设置：请在两端观察更长时间（`fullpipe why --for 30s`），或在发送方从连接建立之前开始抓包。",
-  let_mtu_be_known:
-    "放行告知可用大小的 ICMP（“需要分片”，IPv6 为“包过大”）；或把主机接口的 MTU 降到隧道的 MTU，或在隧道入口钳制 MSS（nft：tcp option maxseg size set rt mtu）；发送方的 net.ipv4.tcp_mtu_probing=1 可自行探测。",
-  let_scale_pass:
-    "找出两端之间改写或不认识窗口缩放选项的设备（防火墙、负载均衡、检查 TCP 的 NAT），让该选项原样通过；调整任何一端的缓冲区都无效。在此之前，可在一端设置 net.ipv4.tcp_window_scaling=0，使两端都使用 64 KiB 的窗口。",
-  lift_policer:
-    "请向限速方（运营商、云厂商、QoS 规则）申请更高速率或改用整形；bbr 或低于该速率的均匀发送（SO_MAX_PACING_RATE、tc-fq maxrate）可避免丢包，令牌桶小于一次突发时还能传得更快。",
-  share_less:
-    "减少同时的连接数，或在最窄处使用公平队列（tc-fq_codel、tc-cake），可改变各自所得；总量不会增加。",
-  notice_loss_sooner:
-    "消除丢包；若某一端关闭了 SACK，请开启（net.ipv4.tcp_sack），并保持 net.ipv4.tcp_early_retrans 为 3，以便在定时器到期前探测尾部丢包。",
-  keep_window_over_pauses:
-    "在发送方设置 net.ipv4.tcp_slow_start_after_idle=0，使连接在停顿后保持窗口。",
-  write_whole_messages:
-    "一次写入完整消息（writev、MSG_MORE、TCP_CORK 或带缓冲的流），或在发送方套接字上设置 TCP_NODELAY；接收方的 TCP_QUICKACK 只能暂时有效。",
-  grow_application_window:
-    "在接收端应用中调大两端应用所用协议的窗口（HTTP/2：SETTINGS_INITIAL_WINDOW_SIZE 及连接级窗口；SSH：通道窗口更大的实现；SMB：更多 credits），或一次请求更多；多个连接各有自己的窗口；内核缓冲区对此无效。",
-  make_room_for_acks:
-    "为返回的 ACK 留出空间：减少与此下载同时进行的上传，在那里使用公平或精简 ACK 的队列（tc-fq_codel、带 ack-filter 的 tc-cake），或增加该方向的带宽；数据方向本身没有排队。",
-  let_syn_pass:
-    "检查服务器是否在运行、地址是否正确、防火墙是否丢弃了 SYN；并在服务器端抓包，看它是否到达。",
-  let_syn_ack_pass:
-    "找出是什么丢弃了返回的应答：防火墙，或与去程不同的路由；并在客户端抓包，看它是否到达。",
-  scale_window_at_syn:
-    "在未启用的一端设置 net.ipv4.tcp_window_scaling=1，或找出去除该选项的中间设备；只有新连接受益。",
-  free_receive_buffer_or_raise_max:
-    "去掉应用中的 SO_RCVBUF，让缓冲区自行增长；或调大 net.core.rmem_max 并重启应用。",
-  free_receive_buffer:
-    "去掉应用中的 SO_RCVBUF，让缓冲区自行增长（至 net.ipv4.tcp_rmem 的第三个值），或在应用中设得更大。",
-  free_window: "去掉应用中的 TCP_WINDOW_CLAMP。",
-  raise_receive_max:
-    "调大接收方 net.ipv4.tcp_rmem 的第三个值（在那里运行 `fullpipe tune plan` 可知调到多少）；新连接立即受益。",
-  read_more: "给读取进程更多 CPU、更快的磁盘或更大的单次读取；更大的缓冲区只会被填满。",
-  free_send_buffer_or_raise_max:
-    "去掉应用中的 SO_SNDBUF，让缓冲区自行增长；或调大 net.core.wmem_max 并重启应用。",
-  raise_send_buffer:
-    "去掉应用中的 SO_SNDBUF，让缓冲区自行增长（至 net.ipv4.tcp_wmem 的第三个值），或在应用中设得更大。",
-  raise_send_max:
-    "调大发送方 net.ipv4.tcp_wmem 的第三个值（在那里运行 `fullpipe tune plan` 可知调到多少）。",
-  pace_less: "调大或去掉应用中的 SO_MAX_PACING_RATE。",
-  write_whole_or_no_delay:
-    "一次写入完整消息（writev、MSG_MORE、TCP_CORK 或带缓冲的流），或在发送方套接字上设置 TCP_NODELAY。",
-  raise_unsent_mark: "调大应用中的 TCP_NOTSENT_LOWAT，或让应用在 poll 返回后立即写入。",
-  keep_order: "找出把同一连接的数据包分散到多条链路的设备（逐包负载均衡、轮询模式的网卡绑定）。",
-  remove_loss_or_use_sack: "消除丢包；若某一端关闭了 SACK，请开启（net.ipv4.tcp_sack）。",
-  keep_window_of_bursts: "若连接用于突发传输，在发送方设置 net.ipv4.tcp_slow_start_after_idle=0。",
-  find_small_mtu:
-    "找出 MTU 较小的隧道或设备（`tracepath`）；若 ICMP 被过滤，net.ipv4.tcp_mtu_probing=1 可探测能通过的最大值。",
-  read_or_grow_memory:
-    "让应用及时读取，或调大 net.ipv4.tcp_rmem；内存紧张时（net.ipv4.tcp_mem）整台主机都会丢弃。",
-};
-
 function remedy({ remedy_name: name, remedy: english }: Remedied): string {
-  return REMEDIES[name ?? ""] ?? english ?? "";
+  return remedies[name ?? ""] ?? english ?? "";
 }
 
 function subCause(of: SubCause): { claim: string; remedy: string } {

@@ -7,21 +7,20 @@ mod rows;
 use super::input::{self, Reading};
 use super::report;
 use crate::failure::{Failure, Kind};
-use crate::terminal::{layout, remark};
+use crate::terminal::{answer_layout, layout, remark};
 use archive::ArchiveOptions;
 use clap::{Args, ValueEnum};
 use fullpipe_analyze::{Capture, Error, Options};
 use fullpipe_columnar::RowKind;
+use fullpipe_flow::Language;
 use fullpipe_flow::connection::Labels;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, worst_first};
 use fullpipe_flow::schema::{CONNECTIONS, PACKETS, columns_in_short};
 use fullpipe_flow::trace::TraceBounds;
 use fullpipe_flow::{Analysis, Config};
 use fullpipe_model::units::Duration;
-use fullpipe_report::connection::analysis::{Report, depth, remarks, table};
+use fullpipe_report::connection::analysis::{Report, depth, head, remarks, table};
 use fullpipe_report::graph::{graphs, plot};
-use fullpipe_report::table::escape;
-use fullpipe_report::table::paragraph::fill;
 use rows::Rows;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -238,7 +237,7 @@ impl Analyze {
                 let told = "connections were ended early, as too many were open at a time";
                 remark(&format!("fullpipe: {name}: {} {told}", counts.forced_out));
             }
-            for told in remarks(&counts) {
+            for told in remarks(&counts, Language::English) {
                 remark(&format!("fullpipe: {name}: {told}"));
             }
             is_whole &= self.problem(errors)?.is_none();
@@ -346,18 +345,15 @@ impl Analyze {
             .map_err(std::io::Error::from)?;
             writeln!(out)?;
         } else {
+            let layout = answer_layout();
             for (number, report) in reports.iter().enumerate() {
                 let space = if number == 0 { "" } else { "\n" };
                 let text = match &report.connections[..] {
                     [only] if self.connection.is_some() || report.total() == 1 => {
-                        let (of, depth) = (report.counts.of(), depth(only, layout()));
-                        let file = escape::in_line(&report.file);
-                        let remarks = remarks(&report.counts).into_iter();
-                        let remarks: String =
-                            remarks.map(|one| fill("but ", &one, layout().width) + "\n").collect();
-                        format!("{file}: {of}\n{remarks}\n{depth}{}", self.plots(only))
+                        let (head, depth) = (head(report, layout), depth(only, layout));
+                        format!("{head}\n{depth}{}", self.plots(only))
                     }
-                    _ => table(report, self.top.unwrap_or(TOP), layout()),
+                    _ => table(report, self.top.unwrap_or(TOP), layout),
                 };
                 write!(out, "{space}{text}")?;
             }

@@ -33,7 +33,9 @@ mod why;
 mod window;
 
 use crate::failure::Failure;
+use crate::terminal;
 use clap::{Parser, Subcommand};
+use fullpipe_flow::Language;
 use fullpipe_flow::schema::SCHEMA_VERSION;
 use std::sync::LazyLock;
 
@@ -75,8 +77,18 @@ Examples:
 Exit codes: 0 success; 1 the run failed, or it found the problem that it was asked to look for; 2 wrong usage; 3 a privilege or tool \
 is missing; 4 bad input; 130 interrupted.")]
 pub struct Cli {
+    /// The language in which analyze, test and why answer: en or zh. Without it, the one that
+    /// LC_ALL, LC_MESSAGES or LANG names. JSON, CSV and Parquet never change.
+    #[arg(long, global = true, value_name = "LANGUAGE", value_parser = language)]
+    language: Option<Language>,
     #[command(subcommand)]
     command: Command,
+}
+
+fn language(name: &str) -> Result<Language, String> {
+    Language::of(name).ok_or_else(|| {
+        format!("answers are in {}", Language::ALL.map(Language::name).join(" and "))
+    })
 }
 
 #[derive(Subcommand)]
@@ -114,6 +126,9 @@ impl Cli {
     /// Runs the subcommand; the exit code is 0 unless it found the problem that it was asked to
     /// look for.
     pub fn run(self) -> Result<u8, Failure> {
+        if let Some(language) = self.language {
+            terminal::speak(language);
+        }
         match self.command {
             Command::Demo(demo) => demo.run(),
             Command::Lab(lab) => lab.run(),

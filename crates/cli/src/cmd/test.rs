@@ -5,7 +5,7 @@ mod runs;
 
 use super::peer_keys::{HostSampler, private_key, with_port};
 use crate::failure::{Failure, Kind};
-use crate::terminal::{layout, print, print_json, remark};
+use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::finding::path_test::{Measured, Rfc6349};
 use fullpipe_flow::schema::Version;
@@ -232,7 +232,7 @@ impl Test {
             .collect();
         let hosts = TestedHosts { far: &self.host, idle_rtt };
         let hole = path_mtu.map_or(String::new(), |found| runs::black_hole(found, done));
-        Ok(print(&(render(hosts, &runs, layout()) + &hole))?)
+        Ok(print(&(render(hosts, &runs, answer_layout()) + &hole))?)
     }
 }
 

@@ -5,9 +5,10 @@ mod url;
 
 use crate::cmd::waits;
 use crate::failure::{Failure, Kind};
-use crate::terminal::{layout, print, print_json, remark};
+use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::{Args, ValueEnum};
 use files::Files;
+use fullpipe_flow::Language;
 use fullpipe_flow::connection::filter::LiveFilter;
 use fullpipe_flow::diagnosis::live::LiveConnection;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Explanation};
@@ -261,10 +262,11 @@ impl Why {
     /// What was waited for, then what limits each connection. Where its data was not what took the
     /// time, a socket that says nothing adds nothing.
     fn text(&self, look: &Looked) -> String {
+        let layout = answer_layout();
         let packets = look.packets.as_ref().map(|captured| &captured.connection);
         let (mut text, is_wait) = match (packets, &look.timing) {
-            (Some(packets), _) => (account::of(packets, layout()), account::is_wait(packets)),
-            (None, Some(timing)) => waits_by_times(timing),
+            (Some(packets), _) => (account::of(packets, layout), account::is_wait(packets)),
+            (None, Some(timing)) => waits_by_times(timing, layout.language),
             (None, None) => (String::new(), false),
         };
         let followed = look.found.followed.iter().map(|one| one.connection.clone());
@@ -274,14 +276,19 @@ impl Why {
             return text;
         }
         if !connections.is_empty() {
-            text += &live::render(&connections, &look.found.machine, layout());
+            text += &live::render(&connections, &look.found.machine, layout);
         } else if self.url.is_none() {
-            text += &format!("{}\n", nothing(&look.found, self.has_loopback()));
+            text += &format!("{}\n", nothing(&look.found, self.has_loopback(), layout.language));
         } else if look.failure.is_none() {
-            text += "It was over too soon to follow its socket: name a larger file.\n";
+            text += match layout.language {
+                Language::English => {
+                    "It was over too soon to follow its socket: name a larger file.\n"
+                }
+                Language::Chinese => "下载结束得太快，无法跟踪其套接字：请换一个更大的文件。\n",
+            };
         }
         if let Some(packets) = packets {
-            text += &live::render_packets(packets, by_socket, layout());
+            text += &live::render_packets(packets, by_socket, layout);
         }
         text
     }
@@ -289,10 +296,14 @@ impl Why {
 
 /// What was waited for by the times of a download, and the times; whether that took half of the
 /// time.
-fn waits_by_times(timing: &Timing) -> (String, bool) {
-    let wait = waits::longest_wait(timing);
+fn waits_by_times(timing: &Timing, language: Language) -> (String, bool) {
+    let wait = waits::longest_wait(timing, language);
     let first = wait.as_ref().map_or_else(String::new, |wait| format!("{wait}\n"));
-    (format!("{first}since the start: {}\n\n", waits::times(timing)), wait.is_some())
+    let since = match language {
+        Language::English => "since the start: ",
+        Language::Chinese => "自开始以来：",
+    };
+    (format!("{first}{since}{}\n\n", waits::times(timing, language)), wait.is_some())
 }
 
 /// Says what could not be seen of a URL's packets.
@@ -308,13 +319,26 @@ fn tell_of_packets(looked: &Looked) {
 }
 
 /// What to say where no connection was busy.
-fn nothing(found: &Found, has_loopback: bool) -> String {
-    let within = if has_loopback { "" } else { "; connections within this host need --loopback" };
-    format!(
-        "No busy connection: of {} on this host none moved data or waited to. Start the transfer \
-         first{within}.",
-        found.connections
-    )
+fn nothing(found: &Found, has_loopback: bool, language: Language) -> String {
+    let all = found.connections;
+    match language {
+        Language::English => {
+            let within =
+                if has_loopback { "" } else { "; connections within this host need --loopback" };
+            format!(
+                "No busy connection: of {all} on this host none moved data or waited to. Start the \
+                 transfer first{within}."
+            )
+        }
+        Language::Chinese => {
+            let within =
+                if has_loopback { "" } else { "；本机内部的连接需要 --loopback" };
+            format!(
+                "没有繁忙的连接：本机的 {all} 个连接都没有传输数据，也没有等待传输。请先开始传输\
+                 {within}。"
+            )
+        }
+    }
 }
 
 /// Says what another user would see.

@@ -14,7 +14,7 @@ use fullpipe_model::limit::End;
 use fullpipe_model::tune::{HostSettings, Path, plan};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 use std::ops::RangeInclusive;
-use strum::{EnumIter, IntoStaticStr};
+use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 
 /// What would change what was found. A catalogue of a language ([`crate::finding::words`]) says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, EnumIter)]
@@ -210,6 +210,20 @@ impl Remedy {
             Limit::Link => Remedy::NoneAtTheHosts,
             Limit::Unknown => Remedy::CaptureTheStart,
         }
+    }
+
+    /// Every remedy.
+    pub fn all() -> Vec<Remedy> {
+        let all = Remedy::iter().flat_map(|one| -> Vec<Remedy> {
+            match one {
+                Remedy::RemoveLoss(_) => OnLoss::iter().map(Remedy::RemoveLoss).collect(),
+                Remedy::Packets(_) => PacketRemedy::iter().map(Remedy::Packets).collect(),
+                Remedy::Socket(_) => SocketRemedy::iter().map(Remedy::Socket).collect(),
+                Remedy::Machine(_) => MachineRemedy::iter().map(Remedy::Machine).collect(),
+                one => vec![one],
+            }
+        });
+        all.collect()
     }
 
     /// The stable name in results.

@@ -1,17 +1,24 @@
 //! Where the time of a connection went, in sentences and as a table.
 
+mod chinese;
+mod english;
+mod sentences;
+
 use crate::{
     Column, Layout, Table, plan,
     table::{figure, paragraph},
 };
-use fullpipe_flow::account::{Account, AccountPart, Cause, Owner};
+use chinese::Chinese;
+use english::English;
+use fullpipe_flow::Language;
+use fullpipe_flow::account::{Account, AccountPart, Cause};
 use fullpipe_flow::connection::{Connection, Direction};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection, PacketCause};
-use fullpipe_flow::finding::words;
 use fullpipe_flow::finding::{Finding, Remedy};
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::change::Change;
-use fullpipe_model::units::{Bytes, Duration};
+use fullpipe_model::units::Duration;
+use sentences::{Part, Sentences};
 
 /// Below this share of the time, what the network took is not worth naming.
 const SMALL: f64 = 0.05;
@@ -52,15 +59,20 @@ impl WaitAnswer {
 }
 
 /// The first sentence about a connection; `None` where nothing is to be said but that it was.
-pub fn answer(explained: &DiagnosedConnection, account: &Account) -> Option<WaitAnswer> {
+pub fn answer(
+    explained: &DiagnosedConnection,
+    account: &Account,
+    language: Language,
+) -> Option<WaitAnswer> {
+    let words = sentences(language);
     let is_data = |part: &AccountPart| matches!(part.cause, Cause::Transfer(_));
     let first = account.first().filter(|part| part.lost > Duration::ZERO || is_data(part))?;
-    let share = format!("{} of {}", rounded(first.time), rounded(account.time));
-    if let Some(answer) = of_transfer(explained, first, &share) {
+    let share = words.share(first.time, account.time);
+    if let Some(answer) = of_transfer(explained, first, &share, language) {
         return Some(answer);
     }
-    let words = AccountWords { connection: &explained.connection, account, part: first };
-    let mut claim = format!("{share}: {}", words.claim());
+    let part = Part { connection: &explained.connection, account, part: first };
+    let mut claim = told(language, &share, &words.claim(&part));
     let repairs =
         [Cause::SynRepeated, Cause::Timeouts, Cause::Recovery, Cause::PathMtu, Cause::PeerGone];
     let network = repairs.map(|cause| account.spent_on(cause)).into_iter();
@@ -68,9 +80,9 @@ pub fn answer(explained: &DiagnosedConnection, account: &Account) -> Option<Wait
     let is_application =
         matches!(first.cause, Cause::ServerThinks | Cause::ClientThinks | Cause::Paused);
     if is_application && network.as_secs_f64() < SMALL * account.time.as_secs_f64() {
-        claim += "; nothing in the network is slow";
+        claim += words.no_network();
     }
-    let (remedy, who) = (words.remedy(), who(first));
+    let (remedy, who) = (words.remedy(first.cause), words.who(first));
     let held = match first.cause {
         Cause::Transfer(limit) => {
             first.direction.map(|direction| HeldData { direction, limit, remedy: None })
@@ -85,6 +97,7 @@ fn of_transfer(
     explained: &DiagnosedConnection,
     part: &AccountPart,
     share: &str,
+    language: Language,
 ) -> Option<WaitAnswer> {
     let (Cause::Transfer(limit), Some(direction)) = (part.cause, part.direction) else {
         return None;
@@ -93,14 +106,16 @@ fn of_transfer(
     let meant = |one: &&OfDirection<Finding>| one.direction == direction && one.what.limit == limit;
     let finding = &findings.iter().find(meant)?.what;
     let headline = explained.diagnosis(direction)?.headline();
-    let data = format!("data from {}", direction_words(part.direction));
-    let (claim, who) = if headline.is_guess() {
-        (format!("{share}: {data}; what held it is a guess: {headline}"), "not known yet")
+    let words = sentences(language);
+    let (what, who) = if headline.is_guess() {
+        (words.guessed(part.direction, &language.headline(&headline)), words.nobody_yet())
     } else {
-        let claim = format!("{share}: {data}{}: {}", held_by(limit), words::event(finding));
-        (claim, who_acts(explained, finding, part))
+        let data = words.data(part.direction, limit);
+        let event = told(language, &data, &language.event(finding));
+        (event, who_acts(explained, finding, part, words))
     };
-    let (remedy, changes) = (Some(words::remedy(finding.remedy)), finding.changes.clone());
+    let claim = told(language, share, &what);
+    let (remedy, changes) = (Some(language.remedy(finding.remedy)), finding.changes.clone());
     let held = Some(HeldData { direction, limit, remedy: Some(finding.remedy) });
     Some(WaitAnswer { claim, remedy, changes, who, held })
 }
@@ -110,52 +125,29 @@ fn who_acts(
     explained: &DiagnosedConnection,
     finding: &Finding,
     part: &AccountPart,
+    words: &dyn Sentences,
 ) -> &'static str {
     let is_policer = |cause: PacketCause| matches!(cause, PacketCause::Policer(_));
     let mut causes = part.direction.into_iter().flat_map(|way| explained.sub_causes(way));
     if finding.evidence.burst.is_some() || causes.any(is_policer) {
-        return "the sender, by sending evenly, or whoever runs the path";
+        return words.sends_evenly();
     }
     if finding.evidence.flights.is_some() {
-        return "nobody: no setting makes it a tenth faster";
+        return words.nobody_for_short();
     }
-    who(part)
+    words.who(part)
 }
 
 /// What took most of a connection's time, in a few words for a table; `None` where that is a limit
 /// of its data, or nothing was lost.
-pub fn in_short(account: &Account) -> Option<String> {
+pub fn in_short(account: &Account, language: Language) -> Option<String> {
     let first = account.first().filter(|part| part.lost > Duration::ZERO)?;
     if matches!(first.cause, Cause::Transfer(_)) {
         return None;
     }
     let share = first.time.as_secs_f64() / account.time.as_secs_f64().max(f64::MIN_POSITIVE);
-    Some(format!("{} {:.0} %", short(first.cause), share * 100.0))
-}
-
-const fn short(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Connect => "connecting",
-        Cause::SynRepeated => "SYN repeated",
-        Cause::SynUnanswered => "no answer",
-        Cause::Refused => "refused",
-        Cause::SynMetOldConnection => "old connection",
-        Cause::Tls => "TLS handshake",
-        Cause::ClientThinks => "client thinks",
-        Cause::ServerThinks => "server thinks",
-        Cause::Turns => "round trips",
-        Cause::DelayedAck => "delayed ACK",
-        Cause::Transfer(limit) => limit.words(),
-        Cause::Timeouts => "timeouts",
-        Cause::Recovery => "recovery",
-        Cause::PathMtu => "path MTU",
-        Cause::PeerGone => "peer gone",
-        Cause::WindowShut => "window shut",
-        Cause::Paused => "paused",
-        Cause::Idle => "idle",
-        Cause::Closing => "closing",
-        Cause::NotCaptured => "not captured",
-    }
+    let what = sentences(language).short(first.cause);
+    Some(format!("{what} {:.0} %", share * 100.0))
 }
 
 /// All parts that took a thousandth of the time or more, as a table.
@@ -167,6 +159,7 @@ pub fn table(connection: &Connection, account: &Account, layout: Layout) -> Stri
         Column::text("who"),
         Column::text("what"),
     ]);
+    let words = sentences(layout.language);
     let all = account.time.as_secs_f64().max(f64::MIN_POSITIVE);
     for part in &account.parts {
         let share = part.time.as_secs_f64() / all;
@@ -175,8 +168,8 @@ pub fn table(connection: &Connection, account: &Account, layout: Layout) -> Stri
                 format!("{:.3}", part.time.as_secs_f64()),
                 figure::percent(share),
                 format!("{:.3}", part.lost.as_secs_f64()),
-                owner(part.owner).into(),
-                AccountWords { connection, account, part }.row(),
+                words.owner(part.owner).into(),
+                words.row(&Part { connection, account, part }),
             ]);
         }
     }
@@ -187,14 +180,14 @@ pub fn table(connection: &Connection, account: &Account, layout: Layout) -> Stri
 /// samples, which show no packets.
 pub fn of(explained: &DiagnosedConnection, layout: Layout) -> String {
     let Some(account) = explained.account() else { return String::new() };
-    let answer = answer(explained, &account);
+    let answer = answer(explained, &account, layout.language);
     text(&explained.connection, &account, answer.as_ref(), layout)
 }
 
 /// Whether something other than a limit of its data took most of its time.
 pub fn is_wait(explained: &DiagnosedConnection) -> bool {
     let account = explained.account();
-    let answer = account.and_then(|account| answer(explained, &account));
+    let answer = account.and_then(|account| answer(explained, &account, Language::English));
     answer.is_some_and(|answer| answer.held.is_none())
 }
 
@@ -205,262 +198,43 @@ pub fn text(
     answer: Option<&WaitAnswer>,
     layout: Layout,
 ) -> String {
+    let labels = layout.labels();
     let mut text = String::new();
     if let Some(answer) = answer {
         text += &paragraph::fill("", &answer.claim, layout.width);
         text.push('\n');
         if let Some(remedy) = answer.remedy {
-            text += &paragraph::fill("  to change it: ", remedy, layout.width);
+            text += &paragraph::fill(labels.to_change, remedy, layout.width);
             text.push('\n');
         }
         for change in &answer.changes {
             text += &plan::advice_lines(change, layout);
         }
-        text += &paragraph::fill("  who must act: ", answer.who, layout.width);
+        text += &paragraph::fill(labels.who_acts, answer.who, layout.width);
         text += "\n\n";
     }
     if !account.from_handshake && !account.parts.is_empty() {
-        text += "The capture begins in the middle: what was before is not known.\n";
+        text += &format!("{}\n", labels.begins_in_middle);
     }
     if !account.parts.is_empty() {
-        text += &format!("Where the time went:\n{}\n", table(connection, account, layout));
+        let title = labels.where_time_went;
+        text += &format!("{title}\n{}\n", table(connection, account, layout));
     }
     text
 }
 
-const fn owner(owner: Owner) -> &'static str {
-    match owner {
-        Owner::ClientApplication => "client's program",
-        Owner::ClientHost => "client's system",
-        Owner::Path => "path",
-        Owner::ServerHost => "server's system",
-        Owner::ServerApplication => "server's program",
-        Owner::PeerGone => "peer, gone",
-        Owner::NotCaptured => "not captured",
-        Owner::Nobody => "nobody",
+fn sentences(language: Language) -> &'static dyn Sentences {
+    match language {
+        Language::English => &English,
+        Language::Chinese => &Chinese,
     }
 }
 
-const fn who(part: &AccountPart) -> &'static str {
-    match (part.cause, part.owner) {
-        (Cause::Transfer(Limit::Link), _) => "nobody: the path carries no more",
-        (Cause::Transfer(Limit::Unknown), _) => "not known yet",
-        // Fewer questions are asked by who asks them.
-        (Cause::Turns, _) => "the client: its program asks one thing after another",
-        (Cause::Tls, _) => "the server and the client: their settings of TLS",
-        // The ACK is delayed at one end; the other can write so that it need not wait for it.
-        (Cause::DelayedAck, Owner::ServerHost) => "the client: its program",
-        (Cause::DelayedAck, _) => "the server: its program",
-        (_, Owner::ClientApplication) => "the client: its program",
-        (_, Owner::ClientHost) => "the client: its system",
-        (_, Owner::ServerApplication) => "the server: its program",
-        (_, Owner::ServerHost) => "the server: its system",
-        (_, Owner::Path) => "the path",
-        (_, Owner::PeerGone) => "whoever runs the end that is silent, or the path to it",
-        (_, Owner::NotCaptured | Owner::Nobody) => "nobody",
-    }
-}
-
-/// What is said of one part.
-struct AccountWords<'a> {
-    connection: &'a Connection,
-    account: &'a Account,
-    part: &'a AccountPart,
-}
-
-impl AccountWords<'_> {
-    fn claim(&self) -> String {
-        let Account { requests, turns, syn_retransmissions: repeated, .. } = *self.account;
-        let time = rounded(self.part.time);
-        let end = self.end();
-        let waits_still = self.account.last_wait.is_some();
-        match self.part.cause {
-            Cause::ServerThinks if requests == 0 && waits_still => {
-                "the server has the client's first message, and had not answered when the capture \
-                 ended"
-                    .into()
-            }
-            Cause::ServerThinks if requests <= 1 && waits_still => {
-                "the server has the request, and had not answered when the capture ended".into()
-            }
-            Cause::ServerThinks if requests <= 1 && turns == 0 => {
-                "the server had the request and did not answer".into()
-            }
-            Cause::ServerThinks if requests <= 1 => {
-                format!("the server took {time} to begin its answer")
-            }
-            Cause::ServerThinks => format!(
-                "the server took {time} to begin its {requests} answers, {} each",
-                rounded(each(self.part.time, requests))
-            ),
-            Cause::ClientThinks if requests <= 1 => {
-                format!("the client's program took {time} to ask")
-            }
-            Cause::ClientThinks => format!(
-                "the client's program took {time} before it asked, {} for each of {requests} requests",
-                rounded(each(self.part.time, requests))
-            ),
-            Cause::Turns => format!(
-                "{turns} round trips of {}, one after another, for {requests} questions of {}",
-                rounded(each(self.part.time, turns)),
-                self.asked()
-            ),
-            Cause::Tls => self.tls(),
-            Cause::SynRepeated => match repeated {
-                1 => "the SYN or its answer was lost once and sent again".into(),
-                2 => "the SYN or its answer was lost twice and sent again".into(),
-                _ => format!("the SYN or its answer was lost {repeated} times and sent again"),
-            },
-            Cause::SynUnanswered => match repeated {
-                0 => "nobody answered the SYN".into(),
-                _ => format!("nobody answered the SYN, which was sent {} times", repeated + 1),
-            },
-            Cause::SynMetOldConnection => {
-                "the SYN met an older connection on the same ports".into()
-            }
-            Cause::DelayedAck => format!(
-                "small writes were held back (Nagle) for ACKs that the {end}'s kernel delayed"
-            ),
-            Cause::Timeouts => "the sender waited for its retransmission timer".into(),
-            Cause::Recovery => "lost data was waited for until it was sent again".into(),
-            Cause::PathMtu => "segments too large for the path were sent again and again, and smaller ones arrive: a path MTU black hole".into(),
-            Cause::PeerGone => "one end did not answer any more, however often it was tried".into(),
-            Cause::WindowShut => {
-                format!("the {end}'s program did not read: its receive window was shut")
-            }
-            Cause::Paused => {
-                format!("the {end}'s program paused in the middle of what it sent")
-            }
-            Cause::Transfer(limit) => {
-                format!("the data from {} was on its way{}", self.direction(), held_by(limit))
-            }
-            Cause::Connect | Cause::Refused | Cause::Idle | Cause::Closing | Cause::NotCaptured => {
-                self.row()
-            }
-        }
-    }
-
-    fn remedy(&self) -> Option<&'static str> {
-        Some(match self.part.cause {
-            Cause::ServerThinks => {
-                "find what the server's program waits for: its own requests, locks, disks, a queue \
-                 of requests before this one"
-            }
-            Cause::ClientThinks => {
-                "find what the client's program does between an answer and its next request; \
-                 neither the network nor the server was waited for"
-            }
-            Cause::Turns => {
-                "ask for more at a time (a larger fetch size, batches, pipelining, several \
-                 requests at once), or move the two ends nearer"
-            }
-            Cause::Tls => {
-                "keep connections open, or resume sessions; TLS 1.3 needs one round trip where 1.2 \
-                 needs two"
-            }
-            Cause::SynRepeated => {
-                "find what drops SYNs: a full accept queue at the server (nstat \
-                 TcpExtListenOverflows; listen's backlog and net.core.somaxconn), connection \
-                 tracking, a firewall, a lossy path"
-            }
-            Cause::SynUnanswered => {
-                "is the address right, does the server listen there, and does a firewall drop it?"
-            }
-            Cause::SynMetOldConnection => {
-                "keep connections open in place of new ones, or give the client more local ports \
-                 (net.ipv4.ip_local_port_range)"
-            }
-            Cause::DelayedAck => {
-                "write each message at once (writev, a buffered writer), or set TCP_NODELAY where \
-                 it is written"
-            }
-            Cause::Timeouts | Cause::Recovery => {
-                "find what loses packets: where they were last seen, by a capture at both ends"
-            }
-            Cause::PathMtu => {
-                "let ICMP pass that says what fits, or clamp the MSS where the tunnel begins, or lower \
-                 the hosts' MTU; net.ipv4.tcp_mtu_probing=1 at the sender finds the size by itself"
-            }
-            Cause::PeerGone => {
-                "is that host up, and does the path still know the connection (NAT, firewall, \
-                 VPN)? Keep-alives and TCP_USER_TIMEOUT end such a wait sooner"
-            }
-            Cause::WindowShut => "find what keeps that program from reading",
-            Cause::Paused => "find what keeps that program from sending on",
-            _ => return None,
-        })
-    }
-
-    /// The part in a row of the table.
-    fn row(&self) -> String {
-        let Account { requests, turns, syn_retransmissions: repeated, .. } = *self.account;
-        match self.part.cause {
-            Cause::Connect => "the handshake's round trip".into(),
-            Cause::SynRepeated => format!("{repeated} SYN or SYN-ACK sent again"),
-            Cause::SynUnanswered => "SYN not answered".into(),
-            Cause::Refused => "SYN refused".into(),
-            Cause::SynMetOldConnection => "SYN met an older connection".into(),
-            Cause::Tls => {
-                format!("round trips of the handshake of TLS ({})", self.account.tls_turns)
-            }
-            Cause::ClientThinks => "does not ask yet".into(),
-            Cause::ServerThinks if requests == 0 => "does not answer yet".into(),
-            Cause::ServerThinks => format!("does not answer yet ({requests} requests)"),
-            Cause::Turns => format!("round trips of questions and answers ({turns})"),
-            Cause::DelayedAck => "delays ACKs for which small data waits".into(),
-            Cause::Transfer(limit) => format!("data from {}{}", self.direction(), held_by(limit)),
-            Cause::Timeouts => "retransmission timers".into(),
-            Cause::Recovery => "until lost data was sent again".into(),
-            Cause::PathMtu => "segments too large for it".into(),
-            Cause::PeerGone => "does not answer any more".into(),
-            Cause::WindowShut => "does not read: window shut".into(),
-            Cause::Paused => "pauses in what it sends".into(),
-            Cause::Idle => "nothing to do".into(),
-            Cause::Closing => "last ACK, FIN, RST".into(),
-            Cause::NotCaptured => "packets are missing".into(),
-        }
-    }
-
-    fn tls(&self) -> String {
-        match self.account.tls_turns {
-            0 | 1 => "the round trip of the handshake of TLS".into(),
-            turns => format!(
-                "{turns} round trips of {} for the handshake of TLS",
-                rounded(each(self.part.time, turns))
-            ),
-        }
-    }
-
-    /// The end whose time it was.
-    fn end(&self) -> &'static str {
-        match self.part.owner {
-            Owner::ClientApplication | Owner::ClientHost => "client",
-            _ => "server",
-        }
-    }
-
-    fn direction(&self) -> &'static str {
-        direction_words(self.part.direction)
-    }
-
-    /// How much was asked each time.
-    fn asked(&self) -> Bytes {
-        let payload = self.connection.client_to_server.unique_payload.get();
-        Bytes::new(payload / self.account.requests.max(1))
-    }
-}
-
-const fn direction_words(direction: Option<Direction>) -> &'static str {
-    match direction {
-        Some(Direction::ClientToServer) => "client to server",
-        _ => "server to client",
-    }
-}
-
-fn held_by(limit: Limit) -> String {
-    match limit {
-        Limit::Unknown => String::new(),
-        limit => format!(", held by the {}", limit.words()),
+/// A sentence about `what`: with a colon between.
+fn told(language: Language, what: &str, sentence: &str) -> String {
+    match language {
+        Language::English => format!("{what}: {sentence}"),
+        Language::Chinese => format!("{what}：{sentence}"),
     }
 }
 

@@ -7,7 +7,7 @@ mod table;
 
 pub use depth::depth;
 pub use remarks::remarks;
-pub use table::table;
+pub use table::{head, table};
 
 use fullpipe_flow::connection::{Connection, Place, Warning};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Rank, note_sharing};

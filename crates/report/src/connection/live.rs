@@ -3,12 +3,12 @@
 
 use crate::cells::sure;
 use crate::{
-    Column, Layout, Table, Tone,
+    Column, Layout, Table, Tone, labels,
     table::{figure, paragraph},
 };
-use fullpipe_flow::diagnosis::live::{Acts, LiveConnection};
+use fullpipe_flow::Language;
+use fullpipe_flow::diagnosis::live::LiveConnection;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Explanation};
-use fullpipe_flow::finding::words;
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::limit::End;
 use fullpipe_model::units::Duration;
@@ -39,13 +39,14 @@ pub fn render(connections: &[LiveConnection], machine: &[Explanation], layout: L
             direction(answer.role, layout).into(),
             answer.remote.to_string(),
             figure::mbit_per_s(answer.goodput),
-            answer.headline.to_string(),
+            layout.language.headline(&answer.headline),
             sure(answer.headline.sure()),
             figure::percent(answer.share),
             figure::percent(share(answer.lost, answer.time)),
-            answer.acts.words().into(),
+            labels::acts(layout.language, answer.acts).into(),
         ]);
     }
+    let (labels, language) = (layout.labels(), layout.language);
     let mut text = table.render(layout);
     let worst = connections.iter().filter(|one| one.answer.limit != Limit::Unknown);
     for connection in worst.take(EXPLAINED) {
@@ -54,12 +55,13 @@ pub fn render(connections: &[LiveConnection], machine: &[Explanation], layout: L
     }
     if !machine.is_empty() {
         text.push('\n');
-        text += &layout.paint(Tone::Heading, "on this host meanwhile");
+        text += &layout.paint(Tone::Heading, labels.on_this_host);
         text.push('\n');
         for one in machine {
-            text += &paragraph::fill("  ", &words::sub_cause(&one.sub_cause), layout.width);
+            text += &paragraph::fill("  ", &language.sub_cause(&one.sub_cause), layout.width);
             text.push('\n');
-            text += &paragraph::fill("    to change it: ", words::remedy(one.remedy), layout.width);
+            let remedy = language.remedy(one.remedy);
+            text += &paragraph::fill(labels.to_change_machine, remedy, layout.width);
             text.push('\n');
         }
     }
@@ -73,7 +75,8 @@ pub fn render_packets(
     by_socket: Option<Limit>,
     layout: Layout,
 ) -> String {
-    let mut text = layout.paint(Tone::Heading, "by its packets") + "\n";
+    let (labels, language) = (layout.labels(), layout.language);
+    let mut text = layout.paint(Tone::Heading, labels.by_packets) + "\n";
     let mut line = |first: &str, words: &str| {
         text += &paragraph::fill(first, words, layout.width);
         text.push('\n');
@@ -82,28 +85,34 @@ pub fn render_packets(
     let findings = seen.findings();
     let findings = || findings.iter().filter(|one| one.direction == bulk).map(|one| &one.what);
     for finding in findings().take(2) {
-        line("  ", &words::claim(finding));
+        line("  ", &language.claim(finding));
     }
     for cause in seen.explanations() {
-        line("  cause: ", &words::sub_cause(&cause.what.sub_cause));
+        line(labels.cause, &language.sub_cause(&cause.what.sub_cause));
     }
     let Some(first) = findings().next() else {
-        line("  ", "its data was not what took the time");
+        line("  ", labels.data_took_no_time);
         return text;
     };
     if let Some(doubt) = &first.doubt {
-        line("  how sure: ", &words::doubt(doubt));
+        line(labels.how_sure, &language.doubt(doubt));
     }
     match by_socket.filter(|limit| *limit != Limit::Unknown) {
         None => {}
         Some(limit) if limit.name() == first.limit.name() => {
-            line("  ", "packets and socket name the same limit");
+            line("  ", labels.same_limit);
         }
         Some(limit) => {
-            let words = format!(
-                "the socket says {limit}, the packets {}: two kinds of evidence that disagree make neither certain",
-                first.limit
-            );
+            let [by_socket, by_packets] = [limit, first.limit].map(|limit| language.limit(limit));
+            let words = match language {
+                Language::English => format!(
+                    "the socket says {by_socket}, the packets {by_packets}: two kinds of evidence \
+                     that disagree make neither certain"
+                ),
+                Language::Chinese => format!(
+                    "套接字指出{by_socket}，数据包指出{by_packets}：两种证据不一致，都不能算确定"
+                ),
+            };
             line("  ", &words);
         }
     }
@@ -113,57 +122,42 @@ pub fn render_packets(
 /// Why one connection is as fast as it is: claims, causes, remedies, and which end must act.
 fn explain(connection: &LiveConnection, layout: Layout) -> String {
     let answer = &connection.answer;
+    let (labels, language) = (layout.labels(), layout.language);
     let way = direction(answer.role, layout);
     let title = format!("{} {way} {} ({})", answer.local, answer.remote, process(connection));
     let mut lines = vec![layout.paint(Tone::Heading, &crate::table::escape::in_line(&title))];
     let mut line =
         |first: &str, words: &str| lines.push(paragraph::fill(first, words, layout.width));
     for finding in answer.findings.iter().take(2) {
-        line("  ", &words::claim(finding));
+        line("  ", &language.claim(finding));
         if let Some(doubt) = &finding.doubt {
-            line("    how sure: ", &words::doubt(doubt));
+            line(labels.how_sure_within, &language.doubt(doubt));
         }
     }
     for cause in &answer.causes {
-        line("  cause: ", &words::sub_cause(&cause.sub_cause));
+        line(labels.cause, &language.sub_cause(&cause.sub_cause));
     }
     if let Some(remedy) = answer.remedy {
-        line("  to change it: ", words::remedy(remedy));
+        line(labels.to_change, language.remedy(remedy));
     }
-    line("  who must act: ", &acts(answer.acts, answer.limit));
+    line(labels.who_acts, labels::acts_against(language, answer.acts, answer.limit));
     if let Some(lifetime) = answer.lifetime.filter(|life| life.busy > Duration::ZERO) {
         let part = |time| figure::percent(share(time, lifetime.busy));
-        line(
-            "  since its start: ",
-            &format!(
-                "busy for {}, of which {} % waited for the receive window and {} % for the send buffer",
-                lifetime.busy,
-                part(lifetime.rwnd_limited),
-                part(lifetime.sndbuf_limited)
+        let busy = lifetime.busy;
+        let [window, buffer] = [lifetime.rwnd_limited, lifetime.sndbuf_limited].map(part);
+        let since = match language {
+            Language::English => format!(
+                "busy for {busy}, of which {window} % waited for the receive window and {buffer} % \
+                 for the send buffer"
             ),
-        );
+            Language::Chinese => {
+                format!("繁忙 {busy}，其中 {window} % 在等待接收窗口，{buffer} % 在等待发送缓冲区")
+            }
+        };
+        line(labels.since_start, &since);
     }
     lines.push(String::new());
     lines.join("\n")
-}
-
-fn acts(acts: Acts, limit: Limit) -> String {
-    match (acts, limit) {
-        (Acts::Here, _) => "this host".into(),
-        (Acts::Peer, Limit::ReceiveWindow) => {
-            "the peer: its receive buffer (its tcp_rmem or SO_RCVBUF) is the fix, not a setting here".into()
-        }
-        (Acts::Peer, Limit::ReceiverApplication) => {
-            "the peer: its application has to read faster".into()
-        }
-        (Acts::Peer, Limit::SendBuffer) => {
-            "the peer: its send buffer (its tcp_wmem or SO_SNDBUF) is the fix, not a setting here".into()
-        }
-        (Acts::Peer, _) => "the peer: it sends no faster".into(),
-        (Acts::Path, _) => "whoever runs the path; a setting here can only soften it".into(),
-        (Acts::Nobody, _) => "nobody: the path is full".into(),
-        (Acts::Unknown, _) => "not known: watch for longer (--for)".into(),
-    }
 }
 
 fn process(connection: &LiveConnection) -> String {

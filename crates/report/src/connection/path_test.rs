@@ -5,9 +5,9 @@ use crate::{
     Column, Layout, Table, Tone,
     table::{escape, figure, paragraph},
 };
+use fullpipe_flow::Language;
 use fullpipe_flow::diagnosis::live::{Acts, Answer};
 use fullpipe_flow::finding::path_test::{Loss, Measured, Rfc6349};
-use fullpipe_flow::finding::words;
 use fullpipe_model::limit::End;
 use fullpipe_model::units::{Bytes, Duration};
 
@@ -34,15 +34,18 @@ pub struct TestedHosts<'a> {
 /// The page: a table of the runs, the metrics of RFC 6349 if asked for, and what limited each run.
 pub fn render(hosts: TestedHosts<'_>, runs: &[TestedRun<'_>], layout: Layout) -> String {
     let far = escape::in_line(hosts.far);
-    let title = format!("test with {far}, {} without load", hosts.idle_rtt);
+    let title = match layout.language {
+        Language::English => format!("test with {far}, {} without load", hosts.idle_rtt),
+        Language::Chinese => format!("与 {far} 之间的测试，空载往返 {}", hosts.idle_rtt),
+    };
     let mut text = layout.paint(Tone::Heading, &title) + "\n";
-    text += &table(runs).render(layout);
+    text += &table(runs, layout).render(layout);
     let metrics: Vec<_> = runs.iter().filter(|run| run.rfc6349.is_some()).collect();
     if !metrics.is_empty() {
         text += "\n";
-        text += &layout.paint(Tone::Heading, "metrics of RFC 6349");
+        text += &layout.paint(Tone::Heading, layout.term("metrics of RFC 6349"));
         text += "\n";
-        text += &rfc6349(&metrics).render(layout);
+        text += &rfc6349(&metrics, layout).render(layout);
     }
     for run in runs {
         text += "\n";
@@ -64,7 +67,7 @@ fn optional<T>(value: Option<T>, show: fn(T) -> String) -> String {
     value.map_or_else(|| "-".into(), show)
 }
 
-fn table(runs: &[TestedRun<'_>]) -> Table<11> {
+fn table(runs: &[TestedRun<'_>], layout: Layout) -> Table<11> {
     let mut table = Table::new([
         Column::text("data"),
         Column::count("connections"),
@@ -82,12 +85,12 @@ fn table(runs: &[TestedRun<'_>]) -> Table<11> {
         let measured = run.measured;
         let answer = measured.answer.as_ref();
         let limit = match (&measured.machine, answer) {
-            (Some(machine), _) => format!("the {}'s machine", machine.end),
-            (None, Some(answer)) => answer.headline.to_string(),
+            (Some(machine), _) => own_machine(machine.end, layout.language),
+            (None, Some(answer)) => layout.language.headline(&answer.headline),
             (None, None) => "-".into(),
         };
         table.row([
-            name(run).into(),
+            layout.term(name(run)).into(),
             measured.connections.len().to_string(),
             figure::mbit_per_s(measured.goodput),
             figure::mbit_per_s(measured.steady),
@@ -103,7 +106,7 @@ fn table(runs: &[TestedRun<'_>]) -> Table<11> {
     table
 }
 
-fn rfc6349(runs: &[&TestedRun<'_>]) -> Table<11> {
+fn rfc6349(runs: &[&TestedRun<'_>], layout: Layout) -> Table<11> {
     let mut table = Table::new([
         Column::text("data"),
         Column::count("connections"),
@@ -120,7 +123,7 @@ fn rfc6349(runs: &[&TestedRun<'_>]) -> Table<11> {
     for run in runs {
         let Some(metrics) = run.rfc6349 else { continue };
         table.row([
-            name(run).into(),
+            layout.term(name(run)).into(),
             run.measured.connections.len().to_string(),
             figure::mbit_per_s(metrics.bottleneck),
             metrics.bdp.get().to_string(),
@@ -141,113 +144,171 @@ fn explain(run: &TestedRun<'_>, layout: Layout) -> String {
     let measured = run.measured;
     let count = measured.connections.len();
     let plural = if count == 1 { "" } else { "s" };
-    let title = format!("{}, {count} connection{plural}", name(run));
+    let language = layout.language;
+    let name = layout.term(name(run));
+    let title = match language {
+        Language::English => format!("{name}, {count} connection{plural}"),
+        Language::Chinese => format!("{name}，{count} 个连接"),
+    };
     let mut lines = vec![layout.paint(Tone::Heading, &title)];
     let mut line = |first: &str, words: &str| {
         lines.push(paragraph::fill(first, &escape::in_line(words), layout.width));
     };
-    line("  ", &carried(measured));
-    if let Some(words) = queue(measured) {
-        line("  queue: ", &words);
+    line("  ", &carried(measured, language));
+    let labels = layout.labels();
+    if let Some(words) = queue(measured, language) {
+        line(labels.queue, &words);
     }
     if let Some(loss) = measured.loss {
-        line("  loss: ", &lost(loss));
+        line(labels.loss, &lost(loss, language));
     }
     if let Some(rate) = measured.policer {
-        line("  policer: ", &format!("something on the path drops what exceeds {rate}"));
+        let words = match language {
+            Language::English => format!("something on the path drops what exceeds {rate}"),
+            Language::Chinese => format!("路径上有设备丢弃超过 {rate} 的部分"),
+        };
+        line(labels.policer, &words);
     }
     if let Some(machine) = &measured.machine {
-        line("  limit: ", &words::machine_limit(machine));
-        line(
-            "  to change it: ",
-            "test with fewer other programs, a faster machine, or --parallel for more threads",
-        );
+        line(labels.limit, &language.machine_limit(machine));
+        line(labels.to_change, labels.faster_machine);
     } else if let Some(answer) = &measured.answer {
-        findings(answer, &mut line);
+        findings(answer, layout, &mut line);
     }
     if let Some(metrics) = run.rfc6349 {
-        line("  RFC 6349: ", &needed(metrics));
+        line("  RFC 6349: ", &needed(metrics, language));
     }
     lines.push(String::new());
     lines.join("\n")
 }
 
-fn carried(measured: &Measured) -> String {
-    let mut words = format!("{:#} in {}", measured.received, measured.time);
+/// That an end's machine was the limit, for a cell.
+fn own_machine(end: End, language: Language) -> String {
+    match (language, end) {
+        (Language::English, end) => format!("the {end}'s machine"),
+        (Language::Chinese, End::Sender) => "发送方的机器".into(),
+        (Language::Chinese, End::Receiver) => "接收方的机器".into(),
+    }
+}
+
+fn carried(measured: &Measured, language: Language) -> String {
+    let Measured { received, time, .. } = measured;
+    let mut words = match language {
+        Language::English => format!("{received:#} in {time}"),
+        Language::Chinese => format!("{time} 内传输 {received:#}"),
+    };
     if let Some(rate) = measured.bottleneck {
-        words += &format!("; the path was full: its bottleneck carries {rate} of IP packets");
+        words += &match language {
+            Language::English => {
+                format!("; the path was full: its bottleneck carries {rate} of IP packets")
+            }
+            Language::Chinese => format!("；路径已满：其瓶颈处的 IP 速率为 {rate}"),
+        };
     }
     if let Some(name) = &measured.congestion_control {
-        words += &format!("; congestion control {name}");
+        words += &match language {
+            Language::English => format!("; congestion control {name}"),
+            Language::Chinese => format!("；拥塞控制 {name}"),
+        };
     }
     words
 }
 
-fn queue(measured: &Measured) -> Option<String> {
+fn queue(measured: &Measured, language: Language) -> Option<String> {
     let (queue, longest) = measured.queue.zip(measured.longest_rtt)?;
     let held: Bytes = measured.steady.over(queue);
-    Some(format!(
-        "{} on average ({held:#}), the longest round trip {}",
-        milliseconds(queue),
-        milliseconds(longest)
-    ))
+    let [queue, longest] = [queue, longest].map(milliseconds);
+    Some(match language {
+        Language::English => {
+            format!("{queue} on average ({held:#}), the longest round trip {longest}")
+        }
+        Language::Chinese => format!("平均 {queue}（{held:#}），最长往返 {longest}"),
+    })
 }
 
 fn milliseconds(time: Duration) -> String {
     format!("{:.1} ms", time.as_millis_f64())
 }
 
-fn lost(loss: Loss) -> String {
-    let mut words = format!(
-        "{} of {} segments, {:.4} % (95 %: {:.4} to {:.4} %)",
-        loss.lost_segments,
-        loss.sent_segments,
-        100.0 * loss.share,
-        100.0 * loss.share_least,
-        100.0 * loss.share_most
-    );
-    if loss.spurious_segments > 0 {
-        words += &format!("; {} more were sent again needlessly", loss.spurious_segments);
+fn lost(loss: Loss, language: Language) -> String {
+    let [share, least, most] =
+        [loss.share, loss.share_least, loss.share_most].map(|part| format!("{:.4}", 100.0 * part));
+    let (lost, sent, needless) = (loss.lost_segments, loss.sent_segments, loss.spurious_segments);
+    let mut words = match language {
+        Language::English => {
+            format!("{lost} of {sent} segments, {share} % (95 %: {least} to {most} %)")
+        }
+        Language::Chinese => format!(
+            "{sent} 个报文段中丢失 {lost} 个，{share} %（95 % 置信区间：{least} 至 {most} %）"
+        ),
+    };
+    if needless > 0 {
+        words += &match language {
+            Language::English => format!("; {needless} more were sent again needlessly"),
+            Language::Chinese => format!("；另有 {needless} 个属于不必要的重传"),
+        };
     }
     words
 }
 
-fn findings(answer: &Answer, line: &mut dyn FnMut(&str, &str)) {
+fn findings(answer: &Answer, layout: Layout, line: &mut dyn FnMut(&str, &str)) {
+    let (labels, language) = (layout.labels(), layout.language);
     for finding in answer.findings.iter().take(2) {
-        line("  limit: ", &words::claim(finding));
+        line(labels.limit, &language.claim(finding));
         if let Some(doubt) = &finding.doubt {
-            line("    how sure: ", &words::doubt(doubt));
+            line(labels.how_sure_within, &language.doubt(doubt));
         }
     }
     for cause in &answer.causes {
-        line("  cause: ", &words::sub_cause(&cause.sub_cause));
+        line(labels.cause, &language.sub_cause(&cause.sub_cause));
     }
     if let Some(remedy) = answer.remedy {
-        line("  to change it: ", words::remedy(remedy));
+        line(labels.to_change, language.remedy(remedy));
     }
-    let acts = match answer.acts {
-        Acts::Here => "this host",
-        Acts::Peer => "the far host",
-        Acts::Path => "whoever runs the path; a setting at the hosts can only soften it",
-        Acts::Nobody => "nobody: the path is full",
-        Acts::Unknown => "not known: test for longer (--for)",
-    };
-    line("  who must act: ", acts);
+    line(labels.who_acts, tester_acts(answer.acts, language));
 }
 
-fn needed(metrics: &Rfc6349) -> String {
-    let had = |name: &str, bytes: Option<Bytes>| {
-        bytes.map_or_else(String::new, |bytes| format!("; the largest {name} was {bytes:#}"))
+/// Who must act, as the one who tests sees it.
+const fn tester_acts(acts: Acts, language: Language) -> &'static str {
+    match (language, acts) {
+        (Language::English, Acts::Here) => "this host",
+        (Language::English, Acts::Peer) => "the far host",
+        (Language::English, Acts::Path) => {
+            "whoever runs the path; a setting at the hosts can only soften it"
+        }
+        (Language::English, Acts::Nobody) => "nobody: the path is full",
+        (Language::English, Acts::Unknown) => "not known: test for longer (--for)",
+        (Language::Chinese, Acts::Here) => "本机",
+        (Language::Chinese, Acts::Peer) => "远端主机",
+        (Language::Chinese, Acts::Path) => "路径的运营者；主机上的设置只能缓解",
+        (Language::Chinese, Acts::Nobody) => "无人：路径已满",
+        (Language::Chinese, Acts::Unknown) => "未知：请测试更长时间（--for）",
+    }
+}
+
+fn needed(metrics: &Rfc6349, language: Language) -> String {
+    let (rate, baseline) = (metrics.bottleneck, milliseconds(metrics.baseline));
+    let bdp = metrics.bdp;
+    let mut words = match language {
+        Language::English => format!(
+            "{rate} at {baseline} needs a receive window and a send buffer of {bdp:#} in all"
+        ),
+        Language::Chinese => {
+            format!("{rate}、往返 {baseline} 合计需要 {bdp:#} 的接收窗口和发送缓冲区")
+        }
     };
     let window = metrics.window.map(|window| window.bytes());
-    format!(
-        "{} at {} needs a receive window and a send buffer of {:#} in all{}{}",
-        metrics.bottleneck,
-        milliseconds(metrics.baseline),
-        metrics.bdp,
-        had("window of a connection", window),
-        had("send buffer", metrics.send_buffer)
-    )
+    let had = [
+        (["window of a connection", "单个连接的窗口"], window),
+        (["send buffer", "发送缓冲区"], metrics.send_buffer),
+    ];
+    for (name, bytes) in had.into_iter().filter_map(|(name, bytes)| Some((name, bytes?))) {
+        words += &match language {
+            Language::English => format!("; the largest {} was {bytes:#}", name[0]),
+            Language::Chinese => format!("；{}最大为 {bytes:#}", name[1]),
+        };
+    }
+    words
 }
 
 #[cfg(test)]

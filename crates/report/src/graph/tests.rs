@@ -23,7 +23,7 @@ fn graph() -> Graph {
 #[test]
 fn a_plot_fits_the_terminal_and_shows_where_the_lines_are() {
     for (width, charset) in [(80, Charset::Utf8), (60, Charset::Ascii), (200, Charset::Utf8)] {
-        let layout = Layout { width: Some(width), charset, colour: false };
+        let layout = Layout { width: Some(width), charset, ..Layout::default() };
         let text = plot(&graph(), layout);
         let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= usize::from(width), "{widest} of {width}:\n{text}");
@@ -40,7 +40,7 @@ fn a_plot_fits_the_terminal_and_shows_where_the_lines_are() {
 
 #[test]
 fn a_plot_has_colours_only_where_the_terminal_has() {
-    let layout = Layout { width: Some(80), charset: Charset::Utf8, colour: true };
+    let layout = Layout { width: Some(80), colour: true, ..Layout::default() };
     assert!(plot(&graph(), layout).contains("\x1b[32m"));
     assert!(!plot(&graph(), Layout { colour: false, ..layout }).contains('\x1b'));
 }

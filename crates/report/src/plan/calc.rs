@@ -207,7 +207,7 @@ mod tests {
         let kernel = kernel.map(|text| text.parse().unwrap());
         let buffer = Some("4MiB".parse().unwrap());
         let question = Question { path, buffer, kernel, loss: None };
-        let layout = Layout { width, charset: Charset::Ascii, colour: false };
+        let layout = Layout { width, charset: Charset::Ascii, ..Layout::default() };
         render(&sheet(&question), Settings::Defaults, layout)
     }
 

@@ -303,7 +303,7 @@ mod tests {
     }
 
     fn rendered(in_container: bool, form: Form) -> String {
-        let layout = Layout { width: Some(80), charset: Charset::Ascii, colour: false };
+        let layout = Layout { width: Some(80), charset: Charset::Ascii, ..Layout::default() };
         render(&planned(in_container), form, layout)
     }
 

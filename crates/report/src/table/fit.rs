@@ -5,6 +5,7 @@
 //! of it, and the longest text gets the rest. Where not even the words of the remaining columns fit
 //! beside each other, the caller lists each row instead.
 
+use super::breaks::{is_wide, parts};
 use crate::Charset;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -12,6 +13,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const GAP: usize = 2;
 /// A text of up to this length stays on one line while another column can leave instead.
 const COMFORTABLE: usize = 24;
+
+/// A Chinese word of up to this width is a term, which stays whole beside others.
+const TERM: usize = 18;
 
 /// How much room a column needs.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +79,9 @@ fn taken(shown: &[usize], columns: &[Extent], room: fn(&Extent) -> usize) -> usi
 
 /// The width of the longest word of `text`.
 pub(super) fn longest_word(text: &str) -> usize {
-    text.split('\n').flat_map(words).map(UnicodeWidthStr::width).max().unwrap_or(0)
+    let words = text.split('\n').flat_map(words);
+    let parts = words.flat_map(|word| if word.width() > TERM { parts(word) } else { vec![word] });
+    parts.map(UnicodeWidthStr::width).max().unwrap_or(0)
 }
 
 /// The words of a line. A percent sign belongs to its figure.
@@ -84,9 +90,11 @@ fn words(line: &str) -> Vec<&str> {
     let mut rest = line.trim();
     while !rest.is_empty() {
         let first = rest.find(' ').unwrap_or(rest.len());
-        let glued =
-            rest[first..].strip_prefix(" %").filter(|after| !after.starts_with(|c| c != ' '));
-        let end = glued.map_or(first, |after| rest.len() - after.len());
+        let is_other = |after: char| after != ' ' && !is_wide(after);
+        let glued = rest[first..].strip_prefix(" %").filter(|after| !after.starts_with(is_other));
+        let end = glued.map_or(first, |after| {
+            rest.len() - after.len() + after.find(' ').unwrap_or(after.len())
+        });
         words.push(&rest[..end]);
         rest = rest[end..].trim_start();
     }
@@ -108,12 +116,16 @@ pub(super) fn wrapped(text: &str, width: usize) -> String {
         }
         let mut last = String::new();
         for word in words(line) {
-            if !last.is_empty() && last.width() + 1 + word.width() > width {
-                lines.push(std::mem::take(&mut last));
-            } else if !last.is_empty() {
-                last.push(' ');
+            let parts = if word.width() > width { parts(word) } else { vec![word] };
+            for (at, part) in parts.into_iter().enumerate() {
+                let blank = usize::from(at == 0);
+                if !last.is_empty() && last.width() + blank + part.width() > width {
+                    lines.push(std::mem::take(&mut last));
+                } else if !last.is_empty() && at == 0 {
+                    last.push(' ');
+                }
+                last += part;
             }
-            last += word;
         }
         lines.push(last);
     }
@@ -180,6 +192,13 @@ mod tests {
         assert_eq!(wrapped("receive window 97 %", 17), "receive window\n97 %");
         assert_eq!(wrapped("receive window 97 %", 19), "receive window 97 %");
         assert_eq!(wrapped("of 5 %, and %x", 6), "of 5\n%, and\n%x", "signs of other words");
+        assert_eq!(
+            wrapped("接收窗口 97 %，已满", 8),
+            "接收窗口\n97 %，已\n满",
+            "as Chinese breaks"
+        );
+        assert_eq!(wrapped("接收窗口 97 %，已满", 11), "接收窗口\n97 %，已满");
+        assert_eq!(wrapped("接收窗口", 6), "接收窗\n口", "as Chinese breaks where it must");
         assert_eq!((longest_word("lost 100 %"), longest_word("a 1 %")), (5, 3));
     }
 

@@ -1,9 +1,11 @@
 //! Sentences wrapped to the width of the output.
 
+use super::breaks::parts;
 use crate::table::escape;
+use unicode_width::UnicodeWidthStr;
 
-/// `text` after `first`, wrapped between words to at most `width` characters, with later lines
-/// indented by the length of `first`. A word longer than the line is on a line of its own. Without
+/// `text` after `first`, wrapped between words to at most `width` cells, with later lines indented
+/// by the width of `first`. A word longer than the line is on a line of its own. Without
 /// a width it is one line. Control characters are shown, not obeyed.
 ///
 /// ```
@@ -12,24 +14,26 @@ use crate::table::escape;
 /// ```
 pub fn fill(first: &str, text: &str, width: Option<u16>) -> String {
     let first = escape::in_line(first);
-    let indent = first.chars().count();
+    let indent = first.width();
     let width = width.map_or(usize::MAX, usize::from);
     let mut filled = String::from(&*first);
     let mut column = indent;
     for word in text.split_whitespace().map(escape::in_line) {
-        let length = word.chars().count();
-        if column > indent {
-            if column.saturating_add(1 + length) > width {
-                filled.push('\n');
-                filled.extend(std::iter::repeat_n(' ', indent));
-                column = indent;
-            } else {
-                filled.push(' ');
-                column += 1;
+        for (at, part) in parts(&word).into_iter().enumerate() {
+            let (length, blank) = (part.width(), usize::from(at == 0));
+            if column > indent {
+                if column.saturating_add(blank + length) > width {
+                    filled.push('\n');
+                    filled.extend(std::iter::repeat_n(' ', indent));
+                    column = indent;
+                } else if at == 0 {
+                    filled.push(' ');
+                    column += 1;
+                }
             }
+            filled.push_str(part);
+            column += length;
         }
-        filled.push_str(&word);
-        column += length;
     }
     filled
 }
@@ -52,5 +56,16 @@ mod tests {
             assert!(filled.lines().all(|line| line.len() <= bound), "{width}: {filled}");
         }
         assert_eq!(fill("  ", text, None), format!("  {text}"));
+    }
+
+    #[test]
+    fn a_chinese_sentence_keeps_its_width_in_cells() {
+        let text =
+            "发送缓冲区：在 97 % 的时间里，发送缓冲区装满了等待确认的数据（在途最多 2.9 MB）";
+        for width in 24..90u16 {
+            let filled = fill("  如何改进：", text, Some(width));
+            assert!(filled.lines().all(|line| line.width() <= usize::from(width)), "{filled}");
+            assert!(filled.lines().all(|line| !line.trim().starts_with(['，', '）'])), "{filled}");
+        }
     }
 }

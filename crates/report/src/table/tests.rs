@@ -76,7 +76,8 @@ fn a_narrow_terminal_breaks_texts() {
         "the receive buffer advertises half of itself".into(),
         "12".into(),
     ]);
-    let narrow = table.render(Layout { width: Some(32), charset: Charset::Ascii, colour: false });
+    let narrow =
+        table.render(Layout { width: Some(32), charset: Charset::Ascii, ..Layout::default() });
     assert_eq!(
         narrow,
         "\
@@ -122,7 +123,7 @@ fn connections() -> Table<5> {
 }
 
 fn narrow(width: u16) -> Layout {
-    Layout { width: Some(width), charset: Charset::Ascii, colour: false }
+    Layout { width: Some(width), charset: Charset::Ascii, ..Layout::default() }
 }
 
 #[test]

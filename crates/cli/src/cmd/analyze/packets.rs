@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::terminal::remark;
 use fullpipe_analyze::LabelledPacket;
 use fullpipe_columnar::Layout;
+use fullpipe_flow::Language;
 use fullpipe_flow::connection::LabelSet;
 use fullpipe_flow::schema::{Object, PACKETS, PacketRow};
 use fullpipe_report::connection::analysis::remarks;
@@ -70,7 +71,7 @@ pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
                 Err(error) => errors.push(error),
             }
         }
-        for told in remarks(&packets.counts()) {
+        for told in remarks(&packets.counts(), Language::English) {
             remark(&format!("fullpipe: {name}: {told}"));
         }
         is_whole &= analyze.problem(errors)?.is_none();

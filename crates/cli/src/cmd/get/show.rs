@@ -2,6 +2,7 @@
 
 use crate::cmd::waits;
 use crate::terminal::print;
+use fullpipe_flow::Language;
 use fullpipe_model::limit::{Cause, Limit};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
 use fullpipe_report::table::escape;
@@ -165,10 +166,10 @@ impl Fetched {
         }
         text += &format!(
             "  since the start: {}; from it on {}\n",
-            waits::times(&time),
+            waits::times(&time, Language::English),
             got.goodput().map_or_else(|| "no time".into(), both)
         );
-        if let Some(wait) = waits::longest_wait(&time) {
+        if let Some(wait) = waits::longest_wait(&time, Language::English) {
             text += &format!("  {wait}\n");
         }
         if let Some(limit) = self.limit {

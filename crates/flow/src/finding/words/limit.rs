@@ -6,7 +6,7 @@ use fullpipe_model::units::{Duration, Rate};
 
 /// The answer for a short transfer that nothing held.
 const NOTHING: &str = "nothing";
-/// Bursts that pass so many times as fast as the mean pass at once: how fast is not worth telling.
+/// Bursts that pass so many times as fast as the mean pass at once.
 const AT_ONCE: f64 = 100.0;
 
 /// What was found, in one sentence: the limit, its share of the time, and what happened meanwhile.
@@ -34,9 +34,13 @@ pub fn event(finding: &Finding) -> String {
     event
 }
 
+/// Whether bursts pass so fast that how fast is not worth telling.
+pub(super) fn passes_at_once(burst: Rate, carried: Rate) -> bool {
+    burst.as_f64() > AT_ONCE * carried.as_f64()
+}
+
 fn dropped_bursts(burst: Rate, carried: Rate) -> String {
-    let is_timed = burst.as_f64() <= AT_ONCE * carried.as_f64();
-    let how = if is_timed { format!("at {burst}") } else { "at once".into() };
+    let how = if passes_at_once(burst, carried) { "at once".into() } else { format!("at {burst}") };
     format!(
         "the path dropped from bursts, with no queue before it: it carried {carried}, and bursts \
          passed {how}"
@@ -135,13 +139,14 @@ impl std::fmt::Display for Headline {
 }
 
 impl Headline {
-    /// The answer with the share of the time, for a cell of a table: `send buffer 97 %`. A guess
-    /// has no share, and neither has `nothing`.
+    /// The share of the time, where it is told beside the answer. A guess has no share, and neither
+    /// has `nothing`.
+    pub fn shown_share(&self) -> Option<f64> {
+        (!self.is_guess() && !self.is_nothing()).then_some(self.share)
+    }
+
+    /// The answer with the share of the time, for a cell of a table: `send buffer 97 %`.
     pub fn with_share(&self) -> String {
-        if self.is_guess() || self.is_nothing() {
-            self.to_string()
-        } else {
-            format!("{self} {:.0} %", self.share * 100.0)
-        }
+        crate::language::Language::English.headline_with_share(self)
     }
 }

@@ -296,25 +296,10 @@ const fn of_machine(remedy: MachineRemedy) -> &'static str {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
-    use strum::IntoEnumIterator;
-
-    /// Every remedy.
-    fn all() -> Vec<Remedy> {
-        let of = |one: Remedy| -> Vec<Remedy> {
-            match one {
-                Remedy::RemoveLoss(_) => OnLoss::iter().map(Remedy::RemoveLoss).collect(),
-                Remedy::Packets(_) => PacketRemedy::iter().map(Remedy::Packets).collect(),
-                Remedy::Socket(_) => SocketRemedy::iter().map(Remedy::Socket).collect(),
-                Remedy::Machine(_) => MachineRemedy::iter().map(Remedy::Machine).collect(),
-                one => vec![one],
-            }
-        };
-        Remedy::iter().flat_map(of).collect()
-    }
 
     #[test]
     fn each_remedy_has_a_name_and_a_sentence_of_its_own() {
-        let all = all();
+        let all = Remedy::all();
         let names: BTreeSet<&str> = all.iter().map(|one| one.name()).collect();
         let sentences: BTreeSet<&str> = all.iter().map(|one| remedy(*one)).collect();
         assert_eq!((names.len(), sentences.len()), (all.len(), all.len()));
@@ -326,7 +311,7 @@ mod tests {
         const SETTINGS: [&str; 6] =
             ["net.", "SO_", "TCP_", "initcwnd", "congestion control", "maxrate"];
         // What a machine counted does not rest on how sure the answer is.
-        for one in all().into_iter().filter(|one| !matches!(one, Remedy::Machine(_))) {
+        for one in Remedy::all().into_iter().filter(|one| !matches!(one, Remedy::Machine(_))) {
             let names_one = SETTINGS.iter().any(|part| remedy(one).contains(part));
             assert_eq!(one.is_setting(), names_one, "{one:?}: {}", remedy(one));
         }

@@ -5,14 +5,14 @@ use super::table::arrow;
 use crate::{
     Column, Layout, Table, Tone,
     connection::account,
-    plan,
+    labels, plan,
     table::{figure, paragraph},
 };
+use fullpipe_flow::Language;
 use fullpipe_flow::connection::{Connection, Direction, DirectionFacts, Label, Warning};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection};
 use fullpipe_flow::finding::Finding;
-use fullpipe_flow::finding::words;
-use fullpipe_flow::limit::{Candidate, Interval, Limit, Verdict};
+use fullpipe_flow::limit::{Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// Shown for a missing figure.
@@ -31,14 +31,11 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         connection.server
     );
     let mut text = format!("{}\n", layout.paint(Tone::Heading, &title));
-    text += &match connection.handshake_rtt {
-        Some(rtt) => format!("{} long, round trip of the handshake {rtt}\n\n", connection.duration),
-        None if is_sampled(connection) => format!("sampled for {}\n\n", connection.duration),
-        None => format!("{} long\n\n", connection.duration),
-    };
+    text += &format!("{}\n\n", length(connection, layout.language));
     text.insert_str(text.len() - 1, &capture(connection, layout));
     let account = explained.account();
-    let answer = account.as_ref().and_then(|account| account::answer(explained, account));
+    let answer =
+        account.as_ref().and_then(|account| account::answer(explained, account, layout.language));
     if let Some(account) = &account {
         text += &account::text(connection, account, answer.as_ref(), layout);
     }
@@ -56,13 +53,16 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         }
     }
     for OfDirection { direction, what } in explanations {
-        let way = sender_of(direction);
+        let way = of_way(layout.language, direction);
         text.push('\n');
-        text +=
-            &paragraph::fill(&format!("{way}: "), &words::sub_cause(&what.sub_cause), layout.width);
+        text += &paragraph::fill(&way, &layout.language.sub_cause(&what.sub_cause), layout.width);
         text.push('\n');
         if !is_said(direction, what.remedy, &[]) {
-            text += &paragraph::fill("  to change it: ", words::remedy(what.remedy), layout.width);
+            text += &paragraph::fill(
+                layout.labels().to_change,
+                layout.language.remedy(what.remedy),
+                layout.width,
+            );
             text.push('\n');
         }
     }
@@ -71,27 +71,24 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
 
 /// A finding, with what else would fit.
 fn finding_text(direction: Direction, finding: &Finding, layout: Layout) -> String {
-    let way = sender_of(direction);
+    let (labels, language) = (layout.labels(), layout.language);
+    let way = of_way(language, direction);
     let mut text = String::from("\n");
     let mut line = |start: &str, what: &str| {
         text += &paragraph::fill(start, what, layout.width);
         text.push('\n');
     };
-    line(&format!("{way}: "), &words::claim(finding));
+    line(&way, &language.claim(finding));
     if let Some(doubt) = &finding.doubt {
-        line("  how sure: ", &words::doubt(doubt));
+        line(labels.how_sure, &language.doubt(doubt));
     }
     if !finding.reasons.is_empty() {
-        let reasons: Vec<&str> =
-            finding.reasons.iter().map(|reason| reason.words.as_str()).collect();
-        line("  what decided: ", &reasons.join("; "));
+        let reasons = finding.reasons.iter().map(|reason| reason.told(language));
+        line(labels.what_decided, &reasons.collect::<Vec<_>>().join(labels.next));
     }
     if !finding.rivals.is_empty() {
-        let rival = |rival: &Candidate| {
-            format!("{} ({:.0} % of that time)", rival.limit, rival.share * 100.0)
-        };
-        let rivals: Vec<String> = finding.rivals.iter().map(rival).collect();
-        line("  would fit as well: ", &rivals.join(", "));
+        let rivals = finding.rivals.iter().map(|rival| language.rival(rival));
+        line(labels.would_fit, &rivals.collect::<Vec<_>>().join(labels.joins));
     }
     text
 }
@@ -100,7 +97,11 @@ fn finding_text(direction: Direction, finding: &Finding, layout: Layout) -> Stri
 fn advice(finding: &Finding, tells_remedy: bool, layout: Layout) -> String {
     let mut text = String::new();
     if tells_remedy {
-        text += &paragraph::fill("  to change it: ", words::remedy(finding.remedy), layout.width);
+        text += &paragraph::fill(
+            layout.labels().to_change,
+            layout.language.remedy(finding.remedy),
+            layout.width,
+        );
         text.push('\n');
     }
     for change in &finding.changes {
@@ -116,20 +117,34 @@ fn course(explained: &DiagnosedConnection, layout: Layout) -> String {
     let is_told = explained.findings().iter().any(|one| one.direction == connection.bulk());
     let Some(diagnosis) = explained.bulk().filter(|_| is_told) else { return String::new() };
     let spans = spans(&diagnosis.verdict, connection.start, layout);
-    format!("\nWhat limited the data from {}, and when:\n{spans}", sender_of(connection.bulk()))
+    let way = labels::direction(layout.language, connection.bulk());
+    match layout.language {
+        Language::English => format!("\nWhat limited the data from {way}, and when:\n{spans}"),
+        Language::Chinese => format!("\n{way}的数据在各时段受限于：\n{spans}"),
+    }
 }
 
 /// Where and how it was captured, and how it ended.
 fn capture(connection: &Connection, layout: Layout) -> String {
     let parts: Vec<&str> = connection.parts_seen().collect();
-    let parts = if parts.is_empty() { "nothing".into() } else { parts.join(", ") };
-    let mut text = if is_sampled(connection) {
-        format!("at the socket {}\n", connection.vantage.place.words())
-    } else {
-        format!("{}; {}; captured: {parts}\n", connection.vantage, connection.close.words())
+    let parts = if parts.is_empty() { layout.term("nothing").into() } else { parts.join(", ") };
+    let language = layout.language;
+    let place = labels::place(language, connection.vantage.place);
+    let vantage = labels::vantage(language, connection.vantage);
+    let close = labels::close(language, connection.close);
+    let mut text = match (language, is_sampled(connection)) {
+        (Language::English, true) => format!("at the socket {place}"),
+        (Language::English, false) => format!("{vantage}; {close}; captured: {parts}"),
+        (Language::Chinese, true) => format!("{place}的套接字采样"),
+        (Language::Chinese, false) => format!("{vantage}；{close}；抓到：{parts}"),
     };
+    text = paragraph::fill("", &text, layout.width) + "\n";
     for warning in &connection.warnings {
-        text += &paragraph::fill("but ", warning.words(), layout.width);
+        text += &paragraph::fill(
+            layout.labels().but,
+            labels::warning(language, *warning),
+            layout.width,
+        );
         text.push('\n');
     }
     text
@@ -140,10 +155,25 @@ fn is_sampled(connection: &Connection) -> bool {
     connection.warnings.contains(&Warning::NoPackets)
 }
 
-fn sender_of(direction: Direction) -> &'static str {
-    match direction {
-        Direction::ClientToServer => "client to server",
-        Direction::ServerToClient => "server to client",
+/// Which direction a sentence is about, before it.
+fn of_way(language: Language, direction: Direction) -> String {
+    let way = labels::direction(language, direction);
+    match language {
+        Language::English => format!("{way}: "),
+        Language::Chinese => format!("{way}："),
+    }
+}
+
+/// How long it was, and its round trip.
+fn length(connection: &Connection, language: Language) -> String {
+    let time = connection.duration;
+    match (language, connection.handshake_rtt) {
+        (Language::English, Some(rtt)) => format!("{time} long, round trip of the handshake {rtt}"),
+        (Language::English, None) if is_sampled(connection) => format!("sampled for {time}"),
+        (Language::English, None) => format!("{time} long"),
+        (Language::Chinese, Some(rtt)) => format!("时长 {time}，握手的往返时间 {rtt}"),
+        (Language::Chinese, None) if is_sampled(connection) => format!("采样 {time}"),
+        (Language::Chinese, None) => format!("时长 {time}"),
     }
 }
 
@@ -196,24 +226,25 @@ fn facts(connection: &Connection, layout: Layout) -> String {
     let directions = [&connection.client_to_server, &connection.server_to_client];
     for (name, show) in ALWAYS {
         let [client, server] = directions.map(show);
-        table.row([name.into(), client, server]);
+        table.row([layout.term(name).into(), client, server]);
     }
     for label in Label::ALL {
         let counts = directions.map(|facts| facts.labels.of(label));
         if counts != [0, 0] {
             let [client, server] = counts.map(|count| count.to_string());
-            table.row([label.name().replace('_', " "), client, server]);
+            let name = label.name().replace('_', " ");
+            table.row([layout.term(&name).into(), client, server]);
         }
     }
     for (name, show) in WHERE_ANY {
         let cells = directions.map(show);
         if !cells.iter().all(|cell| is_nothing(cell)) {
             let [client, server] = cells;
-            table.row([name.into(), client, server]);
+            table.row([layout.term(name).into(), client, server]);
         }
     }
     let [client, server] = directions.map(options);
-    table.row(["options of its SYN".into(), client, server]);
+    table.row([layout.term("options of its SYN").into(), client, server]);
     table.render(layout)
 }
 
@@ -264,14 +295,15 @@ impl LimitSpan {
 
     /// The limit, and those that would also explain more than half of the span, in the order of the
     /// rules.
-    fn limited_by(&self) -> String {
+    fn limited_by(&self, language: Language) -> String {
         let is_close = |(_, time): &&(Limit, Duration)| time.saturating_mul(2) > self.length;
-        let names: Vec<String> =
-            self.rivals.iter().filter(is_close).map(|(limit, _)| limit.to_string()).collect();
-        if names.is_empty() {
-            self.limit.to_string()
-        } else {
-            format!("{} (or {})", self.limit, names.join(", "))
+        let rivals = self.rivals.iter().filter(is_close);
+        let names: Vec<&str> = rivals.map(|(limit, _)| language.limit(*limit)).collect();
+        let limit = language.limit(self.limit);
+        match language {
+            _ if names.is_empty() => limit.into(),
+            Language::English => format!("{limit} (or {})", names.join(", ")),
+            Language::Chinese => format!("{limit}（或{}）", names.join("、")),
         }
     }
 }
@@ -314,12 +346,16 @@ fn spans(verdict: &Verdict, start: Instant, layout: Layout) -> String {
             seconds(span.length),
             span.carried.per(span.length).map_or_else(|| NONE.into(), figure::mbit_per_s),
             format!("{:.1}", span.in_flight.as_f64() / 1e3),
-            span.limited_by(),
+            span.limited_by(layout.language),
         ]);
     }
     let mut text = table.render(layout);
     if spans.len() > MOST_SPANS {
-        text += &format!("and {} more spans; --json has them all\n", spans.len() - MOST_SPANS);
+        let more = spans.len() - MOST_SPANS;
+        text += &match layout.language {
+            Language::English => format!("and {more} more spans; --json has them all\n"),
+            Language::Chinese => format!("另有 {more} 段；--json 给出全部\n"),
+        };
     }
     text
 }

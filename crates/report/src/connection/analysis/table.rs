@@ -5,15 +5,31 @@ use crate::cells::sure;
 use crate::{
     Column, Layout, Table,
     connection::account,
+    labels,
     table::{escape, figure, paragraph},
 };
+use fullpipe_flow::Language;
 use fullpipe_flow::connection::{Connection, Direction, Label, Place, Warning};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis, Explanation};
-use fullpipe_flow::finding::words;
 use fullpipe_model::units::Duration;
 
 /// Shown for a missing figure.
 const NONE: &str = "-";
+
+/// What there was of evidence, and what is to be known of the capture as a whole.
+pub fn head(report: &Report, layout: Layout) -> String {
+    titled(report, &labels::evidence(&report.counts, layout.language), layout)
+}
+
+/// The file's name before `what`, and remarks on the capture below.
+fn titled(report: &Report, what: &str, layout: Layout) -> String {
+    let mut text = format!("{}: {what}\n", escape::in_line(&report.file));
+    for remark in remarks(&report.counts, layout.language) {
+        text += &paragraph::fill(layout.labels().but, &remark, layout.width);
+        text.push('\n');
+    }
+    text
+}
 
 /// The report's first `top` connections in order, the finding for the first of them, and what was
 /// not analysed.
@@ -37,7 +53,8 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
         let connection = &explained.connection;
         let facts = connection.facts(connection.bulk());
         // What took the time outside the transfer is counted, not judged.
-        let elsewhere = explained.account().and_then(|account| account::in_short(&account));
+        let elsewhere =
+            explained.account().and_then(|account| account::in_short(&account, layout.language));
         let judged = explained.bulk().filter(|_| elsewhere.is_none());
         table.row([
             connection.id.to_string(),
@@ -50,14 +67,11 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
             optional(connection.handshake_rtt.or(facts.rtt.min)),
             facts.labels.of(Label::Retransmission).to_string(),
             figure::s(explained.lost()),
-            elsewhere.clone().unwrap_or_else(|| limited_by(explained)),
+            elsewhere.clone().unwrap_or_else(|| limited_by(explained, layout)),
             sure(judged.and_then(|diagnosis| diagnosis.headline().sure())),
         ]);
     }
-    let mut text = format!("{}: {}\n", escape::in_line(&report.file), counted(report, top));
-    for remark in remarks(&report.counts) {
-        text += &format!("{}\n", paragraph::fill("but ", &remark, layout.width));
-    }
+    let mut text = titled(report, &counted(report, top, layout.language), layout);
     if !table.is_empty() {
         text += &format!("\n{}", table.render(layout));
         text += &worst(report, layout);
@@ -73,13 +87,15 @@ fn worst(report: &Report, layout: Layout) -> String {
     else {
         return String::new();
     };
+    let (language, within) = (layout.language, layout.labels().to_change_within);
     let number = format!("#{}: ", first.connection.id);
     let mut text = String::new();
     let account = first.account();
-    let answer = account.as_ref().and_then(|account| account::answer(first, account));
+    let answer =
+        account.as_ref().and_then(|account| account::answer(first, account, layout.language));
     let answer = answer.filter(|answer| answer.held.is_none());
     if let Some((answer, remedy)) = answer.and_then(|one| one.remedy.map(|remedy| (one, remedy))) {
-        let claim = format!("{}; to change it, {remedy}", answer.claim);
+        let claim = format!("{}{within}{remedy}", answer.claim);
         return format!("\n{}\n", paragraph::fill(&number, &claim, layout.width));
     }
     let worst = first.bulk().and_then(Diagnosis::worst_finding);
@@ -87,10 +103,13 @@ fn worst(report: &Report, layout: Layout) -> String {
     let of_row =
         of_row.filter(|finding| worst.as_ref().is_none_or(|worst| worst.limit != finding.limit));
     for finding in of_row.iter().chain(&worst) {
-        let mut claim =
-            format!("{}; to change it, {}", words::claim(finding), words::remedy(finding.remedy));
+        let (said, remedy) = (language.claim(finding), language.remedy(finding.remedy));
+        let mut claim = format!("{said}{within}{remedy}");
         if let Some(doubt) = &finding.doubt {
-            claim += &format!(" ({})", words::doubt(doubt));
+            claim += &match language {
+                Language::English => format!(" ({})", language.doubt(doubt)),
+                Language::Chinese => format!("（{}）", language.doubt(doubt)),
+            };
         }
         text += &format!("\n{}\n", paragraph::fill(&number, &claim, layout.width));
     }
@@ -99,8 +118,8 @@ fn worst(report: &Report, layout: Layout) -> String {
         first.explanations().iter().filter(|one| one.direction == bulk || first.bulk().is_none())
     {
         let Explanation { sub_cause, remedy } = &explanation.what;
-        let (claim, remedy) = (words::sub_cause(sub_cause), words::remedy(*remedy));
-        let claim = format!("{claim}; to change it, {remedy}");
+        let (claim, remedy) = (language.sub_cause(sub_cause), language.remedy(*remedy));
+        let claim = format!("{claim}{within}{remedy}");
         text += &format!("\n{}\n", paragraph::fill(&number, &claim, layout.width));
     }
     text
@@ -109,30 +128,33 @@ fn worst(report: &Report, layout: Layout) -> String {
 /// Where the connections were captured, and what that and the quality of the capture put into
 /// doubt.
 fn doubts(report: &Report, layout: Layout) -> String {
+    let (language, labels) = (layout.language, layout.labels());
     let places = [Place::Client, Place::Server, Place::Between, Place::Unknown].map(|place| {
         let count = report.at(place);
-        (count > 0).then(|| format!("{} {count}", place.words()))
+        (count > 0).then(|| format!("{} {count}", labels::place(language, place)))
     });
-    let seen = if report.counts.samples > 0 { "sampled" } else { "captured" };
-    let places = places.into_iter().flatten().collect::<Vec<_>>();
-    let places = paragraph::fill(&format!("{seen} "), &places.join(", "), layout.width);
-    let mut text = format!("\n{places}\n");
+    let seen = match (language, report.counts.samples > 0) {
+        (Language::English, true) => "sampled ",
+        (Language::English, false) => "captured ",
+        (Language::Chinese, true) => "采样位置：",
+        (Language::Chinese, false) => "抓包位置：",
+    };
+    let places = places.into_iter().flatten().collect::<Vec<_>>().join(labels.joins);
+    let mut text = format!("\n{}\n", paragraph::fill(seen, &places, layout.width));
     for warning in Warning::ALL {
         let count = report.with(warning);
         if count > 0 {
-            text += &format!(
-                "{}\n",
-                paragraph::fill(&format!("in {count}: "), warning.words(), layout.width)
-            );
+            let first = match language {
+                Language::English => format!("in {count}: "),
+                Language::Chinese => format!("{count} 个连接："),
+            };
+            let warning = labels::warning(language, warning);
+            text += &format!("{}\n", paragraph::fill(&first, warning, layout.width));
         }
     }
     if report.counts.forced_out > 0 {
-        let many = "connections were ended early because too many were open at a time; what came later of them is told as \
-                    another connection";
-        text += &format!(
-            "{}\n",
-            paragraph::fill(&format!("{} ", report.counts.forced_out), many, layout.width)
-        );
+        let first = format!("{} ", report.counts.forced_out);
+        text += &format!("{}\n", paragraph::fill(&first, labels.forced_out, layout.width));
     }
     text
 }
@@ -145,34 +167,47 @@ pub(super) fn arrow(connection: &Connection, layout: Layout) -> &'static str {
     }
 }
 
-fn limited_by(explained: &DiagnosedConnection) -> String {
+fn limited_by(explained: &DiagnosedConnection, layout: Layout) -> String {
     let headline = explained.bulk().map(Diagnosis::headline).filter(|most| most.share > 0.0);
     match headline {
-        Some(headline) => headline.with_share(),
-        None if explained.is_unanswered() => "no answer".into(),
+        Some(headline) => layout.language.headline_with_share(&headline),
+        None if explained.is_unanswered() => layout.labels().no_answer.into(),
         None => NONE.into(),
     }
 }
 
 /// How many connections there are, and how many are not in the table.
-fn counted(report: &Report, top: usize) -> String {
+fn counted(report: &Report, top: usize, language: Language) -> String {
     let (all, shown) = (report.total(), report.connections.len().min(top));
-    let mut text =
-        format!("{}, {all} TCP connection{}", report.counts.of(), if all == 1 { "" } else { "s" });
-    if all > shown as u64 {
-        text += &format!(", the {shown} that lost most shown");
+    let is_cut = all > shown as u64;
+    let counts = &report.counts;
+    let rest: Vec<String> = [
+        (counts.not_tcp, ["not TCP", "非 TCP"]),
+        (counts.fragments, ["fragments", "IP 分片"]),
+        (counts.cut, ["cut inside the TCP header", "在 TCP 头内被截断"]),
+        (counts.filtered, ["filtered", "被过滤"]),
+        (counts.untracked, ["of connections beyond the limit", "属于超出上限的连接"]),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {}", what[language as usize]))
+    .collect();
+    let mut text = labels::evidence(counts, language);
+    text += &match language {
+        Language::English => format!(", {all} TCP connection{}", if all == 1 { "" } else { "s" }),
+        Language::Chinese => format!("，{all} 个 TCP 连接"),
+    };
+    if is_cut {
+        text += &match language {
+            Language::English => format!(", the {shown} that lost most shown"),
+            Language::Chinese => format!("，显示损失时间最多的 {shown} 个"),
+        };
     }
-    let rest = [
-        (report.counts.not_tcp, "not TCP"),
-        (report.counts.fragments, "fragments"),
-        (report.counts.cut, "cut inside the TCP header"),
-        (report.counts.filtered, "filtered"),
-        (report.counts.untracked, "of connections beyond the limit"),
-    ];
-    let rest: Vec<_> =
-        rest.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     if !rest.is_empty() {
-        text += &format!(" ({} packets)", rest.join(", "));
+        text += &match language {
+            Language::English => format!(" ({} packets)", rest.join(", ")),
+            Language::Chinese => format!("（数据包：{}）", rest.join("，")),
+        };
     }
     text
 }

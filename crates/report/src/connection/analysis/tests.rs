@@ -127,3 +127,32 @@ fn nothing_found_is_said() {
     let report = Report::new("empty.pcap", Analysis::default());
     assert_eq!(table(&report, 20, Layout::default()), "empty.pcap: 0 packets, 0 TCP connections\n");
 }
+
+#[test]
+fn in_chinese_each_heading_and_each_sentence_is() {
+    use fullpipe_flow::Language;
+    use unicode_width::UnicodeWidthStr;
+    let mut report = window_limited();
+    worst_first(&mut report.connections);
+    for width in [None, Some(60), Some(80), Some(120)] {
+        let layout = Layout { width, language: Language::Chinese, ..Layout::default() };
+        let first = &report.connections[0];
+        let told = [table(&report, 20, layout), head(&report, layout), depth(first, layout)];
+        let text = told.concat();
+        for part in ["受限于", "接收窗口", "如何改进：", "由谁处理：客户端", "时间花在哪里："]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let wide = |line: &&str| width.is_some_and(|width| line.width() > usize::from(width));
+        let pasted = |line: &&str| line.contains("sysctl -w") || line.contains("MSS");
+        let lines: Vec<&str> = text.lines().filter(wide).filter(|line| !pasted(line)).collect();
+        assert!(lines.is_empty(), "{width:?}: {lines:#?}");
+        // What is left in English has to be a name: of a file, a setting, a command, a segment.
+        let names =
+            ["window", "pcap", "data", "scale", "timestamps", "sysctl", "print", "json", "less"];
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        let words = words.filter(|word| word.len() > 3 && word.chars().all(char::is_lowercase));
+        let english: Vec<&str> = words.filter(|word| !names.contains(word)).collect();
+        assert!(english.is_empty(), "{english:?}\n{text}");
+    }
+}

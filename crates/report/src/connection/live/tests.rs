@@ -1,4 +1,5 @@
 use super::*;
+use fullpipe_flow::diagnosis::live::Acts;
 use fullpipe_flow::diagnosis::live::Answer;
 use fullpipe_flow::finding::{Headline, Remedy};
 use fullpipe_flow::limit::{Candidate, Evidence, Interval, Source, Verdict};
@@ -74,4 +75,27 @@ fn the_table_says_how_sure_an_answer_is_and_a_guess_is_no_answer() {
     let row = text.lines().find(|line| line.contains("20.0")).unwrap();
     assert!(row.contains("perhaps receive window") && row.contains(" 30 "), "{text}");
     assert!(row.trim_end().ends_with("not known"), "{text}");
+}
+
+#[test]
+fn in_chinese_nothing_stays_english_and_the_width_is_kept_in_cells() {
+    use crate::table::escape;
+    use fullpipe_flow::Language;
+    use unicode_width::UnicodeWidthStr;
+    for width in 60..130u16 {
+        let layout =
+            Layout { width: Some(width), language: Language::Chinese, ..Layout::default() };
+        let text = render(&[connection(Acts::Peer, End::Sender)], &[], layout);
+        assert!(text.contains("接收窗口") && text.contains("由谁处理：对端"), "{text}");
+        for line in text.lines() {
+            // An address is never broken.
+            assert!(line.width() <= usize::from(width) || line.contains("[2001"), "{line}");
+        }
+        let process = escape::in_line("cu\u{1b}[31mrl");
+        let rest = text.replace(&*process, "");
+        let words = rest.split(|letter: char| !letter.is_ascii_alphabetic() && letter != '_');
+        for word in words.filter(|word| word.len() > 3 && word.chars().all(char::is_lowercase)) {
+            assert!(["json", "less"].contains(&word), "{word}: {rest}");
+        }
+    }
 }

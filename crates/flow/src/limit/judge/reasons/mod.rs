@@ -5,6 +5,7 @@
 //! the round trip). They count once, by the one with the most weight.
 
 mod captures;
+mod chinese;
 mod receiver;
 mod rules;
 mod samples;
@@ -12,6 +13,7 @@ mod shared_meanings;
 mod words;
 
 use super::{Case, Opinion, Possible, Source, Traits, table};
+use crate::language::Language;
 use fullpipe_model::units::Duration;
 use words::Meaning;
 
@@ -35,8 +37,21 @@ pub struct Reason {
     pub typical: f64,
     /// How much less likely the limit would be if the number were typical, 0 to 1.
     pub weight: f64,
-    /// The reason in words, with quantities.
+    /// The reason in English, with quantities.
     pub words: String,
+    /// The same in Chinese, which no file has.
+    #[serde(skip)]
+    chinese: String,
+}
+
+impl Reason {
+    /// The reason in words, with quantities.
+    pub fn told(&self, language: Language) -> &str {
+        match language {
+            Language::English => &self.words,
+            Language::Chinese => &self.chinese,
+        }
+    }
 }
 
 /// The result of weighing a transfer.
@@ -86,9 +101,10 @@ pub fn reasons(
         if reasons.len() == MOST || subjects.contains(&meaning.subject) {
             continue;
         }
-        let Some(words) = meaning.words(value, typical, rtt) else { continue };
+        let told = Language::ALL.map(|language| meaning.words(value, typical, rtt, language));
+        let [Some(words), Some(chinese)] = told else { continue };
         subjects.push(meaning.subject);
-        reasons.push(Reason { name: meaning.name, value, typical, weight, words });
+        reasons.push(Reason { name: meaning.name, value, typical, weight, words, chinese });
     }
     reasons
 }
@@ -119,8 +135,18 @@ mod tests {
             names.dedup();
             assert_eq!(names.len(), meanings.len(), "{source:?}");
             for meaning in meanings {
-                let words = meaning.words(0.5, 0.25, None).unwrap();
-                assert!(words.contains("typical") && !words.contains("{}"), "{words}");
+                for (value, language, typical) in [
+                    (0.5, Language::English, "typical: "),
+                    (0.5, Language::Chinese, "通常："),
+                    (1.0, Language::Chinese, "通常："),
+                ] {
+                    let words = meaning.words(value, 0.25, None, language).unwrap();
+                    assert!(words.contains(typical) && !words.contains("{}"), "{words}");
+                    let is_english = [" the ", " of "].iter().any(|word| words.contains(word));
+                    assert!(language == Language::English || !is_english, "{words}");
+                }
+                let absent = meaning.words(-1.0, 0.25, None, Language::Chinese);
+                assert!(absent.is_none_or(|words| !words.contains(" was ")), "{}", meaning.name);
             }
         }
     }

@@ -1,5 +1,7 @@
 //! What a trait means, in words with quantities.
 
+use super::chinese;
+use crate::language::Language;
 use fullpipe_model::units::Duration;
 
 /// What a trait is about. Traits with the same subject say the same about a transfer.
@@ -28,7 +30,7 @@ pub enum Subject {
 }
 
 /// How a trait's value is written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// A fraction of something.
     Percent,
@@ -44,7 +46,7 @@ pub enum Form {
 }
 
 /// A trait's name and what it means.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meaning {
     pub name: &'static str,
     pub subject: Subject,
@@ -67,22 +69,36 @@ impl Meaning {
 
     /// The value in words, compared with a typical one; `None` where it says nothing. `rtt` is the
     /// round trip of which queueing delays are multiples.
-    pub fn words(&self, value: f64, typical: f64, rtt: Option<Duration>) -> Option<String> {
+    pub fn words(
+        &self,
+        value: f64,
+        typical: f64,
+        rtt: Option<Duration>,
+        language: Language,
+    ) -> Option<String> {
         if let Form::Holds(not) = self.form {
-            let words = |value| if value > 0.5 { self.says } else { not };
-            return Some(format!("{} (typical: {})", words(value), words(typical)));
+            let [now, typical] =
+                [value, typical].map(|value| if value > 0.5 { self.says } else { not });
+            let (now, typical) = (in_language(now, language), in_language(typical, language));
+            return Some(compared(now, typical, language));
         }
         // A number that a source does not have is negative, and so is a ratio of such a number.
         let is_known = |value| value >= 0.0 || matches!(self.form, Form::Count);
         if !is_known(value) {
-            return (!self.absent.is_empty()).then(|| self.absent.into());
+            return (!self.absent.is_empty()).then(|| in_language(self.absent, language).into());
         }
-        let says = self.says.replacen("{}", &self.written(value, rtt), 1);
-        let typical = if is_known(typical) { self.written(typical, rtt) } else { "none".into() };
-        Some(format!("{says} (typical: {typical})"))
+        let none = match language {
+            Language::English => "none",
+            Language::Chinese => "无",
+        };
+        let now = self.written(value, rtt, language);
+        let says = in_language(self.says, language).replacen("{}", &now, 1);
+        let typical =
+            if is_known(typical) { self.written(typical, rtt, language) } else { none.into() };
+        Some(compared(&says, &typical, language))
     }
 
-    fn written(&self, value: f64, rtt: Option<Duration>) -> String {
+    fn written(&self, value: f64, rtt: Option<Duration>, language: Language) -> String {
         match self.form {
             Form::Percent if value <= 0.0 => "0 %".into(),
             Form::Percent if value < 0.1 => format!("{:.2} %", value * 100.0),
@@ -90,13 +106,37 @@ impl Meaning {
             Form::QueueingDelay => match rtt {
                 Some(rtt) => {
                     let delay = rtt.as_secs_f64() * (value - 1.0).max(0.0);
-                    format!("{} on a path of {rtt}", Duration::from_secs_f64(delay))
+                    let delay = Duration::from_secs_f64(delay);
+                    match language {
+                        Language::English => format!("{delay} on a path of {rtt}"),
+                        Language::Chinese => format!("{delay}（路径往返 {rtt}）"),
+                    }
                 }
-                None => format!("{:.2} of the path's round trip", (value - 1.0).max(0.0)),
+                None => {
+                    let part = (value - 1.0).max(0.0);
+                    match language {
+                        Language::English => format!("{part:.2} of the path's round trip"),
+                        Language::Chinese => format!("路径往返时间的 {part:.2}"),
+                    }
+                }
             },
             Form::Times => format!("{value:.2}"),
             Form::Count => format!("{:.0}", value.exp2()),
             Form::Holds(_) => String::new(),
         }
+    }
+}
+
+fn in_language(english: &'static str, language: Language) -> &'static str {
+    match language {
+        Language::English => english,
+        Language::Chinese => chinese::says(english),
+    }
+}
+
+fn compared(says: &str, typical: &str, language: Language) -> String {
+    match language {
+        Language::English => format!("{says} (typical: {typical})"),
+        Language::Chinese => format!("{says}（通常：{typical}）"),
     }
 }

@@ -1,0 +1,129 @@
+//! What packets show behind a limit.
+
+use crate::diagnosis::{
+    AckPath, ApplicationWindow, DelayedAck, IdleRestart, NoAnswer, PacketCause, PathMtu, Policer,
+    ScaleSign, Sharing, Timeouts, WindowScale,
+};
+use fullpipe_model::units::Duration;
+
+pub fn claim(cause: PacketCause) -> String {
+    match cause {
+        PacketCause::NoAnswer(cause) => no_answer(cause),
+        PacketCause::PathMtu(cause) => path_mtu(cause),
+        PacketCause::WindowScale(cause) => window_scale(cause),
+        PacketCause::Policer(cause) => policer(cause),
+        PacketCause::Sharing(cause) => sharing(cause),
+        PacketCause::Timeouts(cause) => timeouts(cause),
+        PacketCause::IdleRestart(cause) => idle_restart(cause),
+        PacketCause::DelayedAck(cause) => delayed_ack(cause),
+        PacketCause::ApplicationWindow(cause) => application_window(cause),
+        PacketCause::AckPath(cause) => ack_path(cause),
+    }
+}
+
+fn percent(part: f64) -> String {
+    format!("占 {:.0} % 的时间", part * 100.0)
+}
+
+fn no_answer(cause: NoAnswer) -> String {
+    let NoAnswer { attempts, time, is_half_open } = cause;
+    if is_half_open {
+        format!("没有应答：{time} 内对 SYN 应答了 {attempts} 次，没有任何回应")
+    } else {
+        format!("没有应答：{time} 内发送了 {attempts} 次 SYN，没有任何回应")
+    }
+}
+
+fn path_mtu(cause: PathMtu) -> String {
+    let PathMtu { lost, count, passed, time, is_missing } = cause;
+    if is_missing {
+        format!("很可能是路径 MTU 黑洞：缺少 {count} 个 {lost} 的报文段，而到达的都不超过 {passed}")
+    } else {
+        format!(
+            "路径 MTU 黑洞：{passed} 的报文段能到达，而 {count} 个 {lost} 的报文段在 {time} \
+             内无论重传多少次都未到达"
+        )
+    }
+}
+
+fn window_scale(cause: WindowScale) -> String {
+    let WindowScale { taken, meant, sign } = cause;
+    match sign {
+        ScaleSign::Rewritten => format!(
+            "窗口缩放因子被改写：接收方按其 SYN 所说，窗口为 {meant}，而两端之间的设备使它变成了 \
+             {taken}"
+        ),
+        ScaleSign::StopsAtField => format!(
+            "窗口缩放因子被改写：发送方在 {taken}（窗口字段的数值）处停下，而接收方的意思是 \
+             {meant}：两端之间的设备改了缩放因子"
+        ),
+        ScaleSign::Dropped => format!(
+            "两端之间有设备不认识窗口缩放：超过 {taken}（窗口字段的数值）的数据都没有到达，而接收方\
+             允许 {meant}"
+        ),
+    }
+}
+
+fn policer(cause: Policer) -> String {
+    let Policer { likely, rate, bucket, queue, drops_tails } = cause;
+    let likely = format!("（可能性 {:.0} %）", likely * 100.0);
+    if drops_tails {
+        return format!(
+            "限速器（policer）：路径不排队（延迟 {queue}）就丢弃突发的尾部：一次约可通过 \
+             {bucket}，平均 {rate}，其自身的速率可能更高{likely}"
+        );
+    }
+    format!(
+        "限速器（policer）：路径不排队（延迟 {queue}）就丢包；此前通过的突发至少为 {bucket}，此后\
+         传输 {rate}{likely}"
+    )
+}
+
+fn sharing(cause: Sharing) -> String {
+    let Sharing { connections, total, part } = cause;
+    format!(
+        "多个连接共享路径：同时 {connections} 个连接合计稳定传输 {total}，此连接占 {:.0} %",
+        part * 100.0
+    )
+}
+
+fn timeouts(cause: Timeouts) -> String {
+    let Timeouts { count, time, part } = cause;
+    format!("重传超时：发送方 {count} 次等待定时器，共 {time}（{}）", percent(part))
+}
+
+fn idle_restart(cause: IdleRestart) -> String {
+    let IdleRestart { count, time, part, before, after } = cause;
+    format!(
+        "空闲后重启：{count} 次停顿之后，拥塞窗口从头增长（停顿前在途 {before}，之后 {after}），\
+         增长了 {time}（{}）",
+        percent(part)
+    )
+}
+
+fn delayed_ack(cause: DelayedAck) -> String {
+    let DelayedAck { count, time, part } = cause;
+    let each = Duration::from_nanos(time.as_nanos() / count.max(1));
+    format!(
+        "延迟 ACK 与 Nagle 算法：{count} 次小写入等待接收方推迟了 {each} 的 ACK，共 {time}（{}）",
+        percent(part)
+    )
+}
+
+fn application_window(cause: ApplicationWindow) -> String {
+    let ApplicationWindow { count, time, part, bound, window } = cause;
+    format!(
+        "应用层窗口：发送方 {count} 次在途最多 {bound} 就停下（接收窗口为 {window}），直到对端应用\
+         应答，共 {time}（{}）",
+        percent(part)
+    )
+}
+
+fn ack_path(cause: AckPath) -> String {
+    let AckPath { wait, excess, shortest, stretched, .. } = cause;
+    format!(
+        "ACK 的返回路径：往返时间比最短的（{shortest}）多出 {excess}，从时间戳看，其中 {wait} 是 \
+         ACK 在返回途中等待；{:.0} % 的 ACK 确认了两个以上的报文段",
+        stretched * 100.0
+    )
+}
