@@ -6,6 +6,7 @@ import pathlib
 
 import fullpipe
 import pytest
+from fullpipe import _program
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +53,19 @@ def test_an_unknown_scenario_is_an_error_of_the_program(tmp_path):
     with pytest.raises((ValueError, fullpipe.ProgramError), match="no such thing"):
         fullpipe.lab.run("no such thing", engine="real")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_program_that_came_with_the_package_outranks_the_path(monkeypatch, tmp_path):
+    beside, before = tmp_path / "scripts", tmp_path / "path"
+    for folder in (beside, before):
+        folder.mkdir()
+        (folder / "fullpipe").touch(mode=0o755)
+    monkeypatch.delenv("FULLPIPE_BINARY")
+    monkeypatch.setenv("PATH", str(before))
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(beside))
+    assert _program.program() == str(beside / "fullpipe")
+    (beside / "fullpipe").unlink()
+    assert _program.program() == str(before / "fullpipe")
+    monkeypatch.setenv("FULLPIPE_BINARY", str(tmp_path / "nothing"))
+    with pytest.raises(FileNotFoundError, match="a wheel of a release has it"):
+        _program.program()

@@ -17,15 +17,21 @@ class ProgramError(RuntimeError):
 
 
 def program() -> str:
-    """Where the program is: $FULLPIPE_BINARY, or ``fullpipe`` in $PATH."""
+    """Where the program is: $FULLPIPE_BINARY, the one that came with this package, or
+    ``fullpipe`` in $PATH."""
     import shutil
+    import sysconfig
 
     named = os.environ.get("FULLPIPE_BINARY")
-    found = shutil.which(named or "fullpipe")
+    if named:
+        found = shutil.which(named)
+    else:
+        found = shutil.which("fullpipe", path=sysconfig.get_path("scripts"))
+        found = found or shutil.which("fullpipe")
     if found is None:
         raise FileNotFoundError(
-            f"find the program {named or 'fullpipe'}: there is none; the wheel does not contain it, "
-            "so install it into $PATH or name it in $FULLPIPE_BINARY"
+            f"find the program {named or 'fullpipe'}: there is none; a wheel of a release has it, one "
+            "that was built from source has not: install it into $PATH or name it in $FULLPIPE_BINARY"
         )
     return found
 

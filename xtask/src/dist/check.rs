@@ -27,6 +27,7 @@ pub fn everything(release: &Release, tools: &Tools, out: &Path) -> anyhow::Resul
     images_are_whole(out, &work)?;
     install_script(release, out, &work)?;
     needs_nothing(release, out, &work)?;
+    wheel_installs(release, out, &work)?;
     with_tool("lintian", || lintian(out))?;
     with_tool("rpm", || rpm(release, out, &work))?;
     with_tool("debootstrap", || {
@@ -174,6 +175,32 @@ fn answers(said: &str) -> anyhow::Result<()> {
     let connection: Value = serde_json::from_str(line).with_context(|| format!("read {line}"))?;
     let limit = &connection["findings"][0]["limit"];
     ensure!(limit == ANSWER, "the capture's answer is {limit}, not {ANSWER}");
+    Ok(())
+}
+
+/// A wheel gives the command and the package, and takes both away.
+fn wheel_installs(release: &Release, out: &Path, work: &Path) -> anyhow::Result<()> {
+    let all = files(out)?;
+    let ending = format!("manylinux2014_{0}.manylinux_2_17_{0}.whl", Architecture::here()?.name());
+    let Some((wheel, _)) = all.iter().find(|(name, _)| name.ends_with(&ending)) else {
+        eprintln!("NOTE: the release has no wheel for this machine");
+        return Ok(());
+    };
+    let python = fresh(&work.join("python"))?;
+    run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
+    let pip = python.join("bin/pip");
+    run(Command::new(&pip).args(["install", "--quiet", "--no-index"]).arg(out.join(wheel)))?;
+    let program = python.join("bin/fullpipe");
+    let capture = release.source.join(CAPTURE);
+    runs(&mut Command::new(&program), &capture.to_string_lossy())?;
+    let script = "import fullpipe, sys; print(fullpipe.calc(rate='1gbit', rtt='100ms')['schema'])";
+    // Python by its whole path, as a service starts it: $PATH does not have the command.
+    let path = "/usr/bin:/bin";
+    let python_alone =
+        output(Command::new(python.join("bin/python")).args(["-c", script]).env("PATH", path))?;
+    ensure!(!python_alone.trim().is_empty(), "the package did not find its program");
+    run(Command::new(&pip).args(["uninstall", "--quiet", "--yes", "fullpipe"]))?;
+    ensure!(!program.exists(), "{wheel} left {}", program.display());
     Ok(())
 }
 

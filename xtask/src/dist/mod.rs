@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: what a release ships, made from the commit that is checked out.
 //!
-//! A static program for each architecture, in a tarball, a .deb, an .rpm and a container's image,
-//! with man pages, completions, units, licences, a bill of materials and SHA256SUMS, in
+//! A static program for each architecture, in a tarball, a .deb, an .rpm, a container's image and
+//! wheels for Python, with man pages, completions, units, licences, a bill of materials and SHA256SUMS, in
 //! target/dist/out. Everything is built from an export of the commit at one place, with the
 //! commit's time, so that the same commit gives the same bytes.
 
@@ -13,6 +13,7 @@ mod packages;
 mod program;
 mod tools;
 mod tree;
+mod wheels;
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
@@ -30,6 +31,9 @@ pub struct Dist {
     /// made without it.
     #[arg(long, value_name = "URL")]
     address: Option<String>,
+    /// Without the wheels, which take longest.
+    #[arg(long)]
+    without_wheels: bool,
     /// Then build again elsewhere and compare, and install in bare systems: needs root and
     /// `debootstrap lintian rpm qemu-user-static`.
     #[arg(long)]
@@ -121,6 +125,9 @@ impl Dist {
             packages::deb(&release, &tools, target, &root, &out)?;
             packages::rpm(&release, &tools, target, &root, &out)?;
             image::make(&release, target, program, &out)?;
+            if !self.without_wheels {
+                wheels::build(&release, &tools, target, program, &out)?;
+            }
         }
         guests(&release, &programs[0], &out)?;
         tools.bill_of_materials(&release, &out)?;

@@ -42,16 +42,24 @@ impl Tools {
 
     /// Cargo with the tools at hand, in the export.
     pub fn cargo(&self, release: &Release) -> anyhow::Result<Command> {
+        self.at_hand(Command::new(env!("CARGO")), release)
+    }
+
+    /// What makes a wheel, likewise.
+    pub fn maturin(&self, release: &Release) -> anyhow::Result<Command> {
+        self.at_hand(Command::new(self.python.join("maturin")), release)
+    }
+
+    fn at_hand(&self, mut program: Command, release: &Release) -> anyhow::Result<Command> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let ours = [self.crates.clone(), self.python.clone()];
         let path = std::env::join_paths(ours.into_iter().chain(std::env::split_paths(&path)))?;
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
+        program
             .env("PATH", path)
             .env("SOURCE_DATE_EPOCH", release.time.to_string())
             .env_remove("RUSTFLAGS")
             .current_dir(&release.source);
-        Ok(cargo)
+        Ok(program)
     }
 
     /// What the program is made of, in CycloneDX's JSON.
