@@ -43,6 +43,11 @@ const STEPS: &[CiStep] = &[
     always("dependencies", dependencies),
     always("bpf: what is committed is what crates/agent/bpf builds", crate::bpf::check),
     CiStep {
+        name: "crates: what can be published builds by itself",
+        run: published,
+        inputs: &["Cargo.toml", "crates/model", "crates/flow", "crates/analyze"],
+    },
+    CiStep {
         name: "oldest compiler",
         run: oldest_compiler,
         inputs: &["Cargo.toml", "Cargo.lock", "crates", "xtask"],
@@ -71,6 +76,7 @@ const STEPS: &[CiStep] = &[
     },
     always("tests", tests),
 ];
+const PUBLISHED: [&str; 3] = ["fullpipe-model", "fullpipe-flow", "fullpipe-analyze"];
 const FUZZ: &str = "fuzz targets";
 
 /// Options of `cargo xtask ci`.
@@ -246,6 +252,14 @@ fn dependencies() -> anyhow::Result<()> {
         return Ok(());
     }
     cargo(&["deny", "check", "advisories"], &[])
+}
+
+/// The crates that others can use, as a registry would get them: with the files that they name,
+/// and nothing of the workspace.
+fn published() -> anyhow::Result<()> {
+    let crates = PUBLISHED.iter().flat_map(|name| ["--package", name]);
+    let arguments = ["publish", "--dry-run", "--quiet", "--allow-dirty"].into_iter().chain(crates);
+    cargo(&arguments.collect::<Vec<_>>(), &[])
 }
 
 /// Builds the workspace with the oldest compiler that Cargo.toml promises.

@@ -50,3 +50,8 @@ pub use error::{Error, what_is_missing};
 pub use options::Options;
 pub use packets::{LabelledPacket, LabelledPackets};
 pub use recording::SAMPLES_MAX;
+
+/// The example of the crate's page compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Page;

@@ -39,3 +39,8 @@ pub use analyzer::{Analysis, Analyzer, Ended, OpenAtEnd, PacketFacts};
 pub use config::{Config, Counts};
 pub use intake::{Arrival, Headers, Intake, Sorted, length_behind_link};
 pub use language::Language;
+
+/// The example of the crate's page compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Page;

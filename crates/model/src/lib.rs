@@ -22,3 +22,8 @@ pub mod observe;
 pub mod scenario;
 pub mod tune;
 pub mod units;
+
+/// The example of the crate's page compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Page;
