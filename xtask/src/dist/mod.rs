@@ -1,12 +1,13 @@
 //! `cargo xtask dist`: what a release ships, made from the commit that is checked out.
 //!
 //! A static program for each architecture, in a tarball, a .deb, an .rpm, a container's image and
-//! wheels for Python, with man pages, completions, units, licences, a bill of materials and SHA256SUMS, in
-//! target/dist/out. Everything is built from an export of the commit at one place, with the
-//! commit's time, so that the same commit gives the same bytes.
+//! wheels for Python, with man pages, completions, units, licences, a bill of materials, the guide
+//! as a site and SHA256SUMS, in target/dist/out. Everything is built from an export of the commit
+//! at one place, with the commit's time, so that the same commit gives the same bytes.
 
 mod archive;
 mod check;
+mod guide;
 mod image;
 mod licences;
 mod packages;
@@ -130,6 +131,7 @@ impl Dist {
             }
         }
         guests(&release, &programs[0], &out)?;
+        guide::build(&release, &tools, &out)?;
         tools.bill_of_materials(&release, &out)?;
         release.fill_in("contrib/packaging/install.sh", &out.join("install.sh"), &[])?;
         if let Some(address) = &self.address {

@@ -5,9 +5,14 @@ use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// From crates.io: what makes a .deb, an .rpm, and a bill of materials in CycloneDX's format.
-const CRATES: [(&str, &str); 3] =
-    [("cargo-deb", "3.8.0"), ("cargo-generate-rpm", "0.21.1"), ("cargo-cyclonedx", "0.5.9")];
+/// From crates.io: what makes a .deb, an .rpm, a bill of materials in CycloneDX's format, and the
+/// guide's site.
+const CRATES: [(&str, &str, &[&str]); 4] = [
+    ("cargo-deb", "3.8.0", &[]),
+    ("cargo-generate-rpm", "0.21.1", &[]),
+    ("cargo-cyclonedx", "0.5.9", &[]),
+    ("mdbook", "0.5.4", &["--no-default-features", "--features", "search"]),
+];
 
 /// Where the tools are.
 pub struct Tools {
@@ -28,13 +33,14 @@ impl Tools {
         run(Command::new(python.join("bin/pip"))
             .args(["install", "--quiet", "--requirement"])
             .arg(release.source.join("contrib/packaging/tools.txt")))?;
-        for (name, version) in CRATES {
+        for (name, version, features) in CRATES {
             // A tool's cost is its build, so it is built without optimisation; cargo does nothing
             // where this version is there.
             run(Command::new(env!("CARGO"))
                 .args(["install", "--locked", "--quiet", "--debug", "--root"])
                 .arg(&folder)
                 .arg(format!("{name}@{version}"))
+                .args(features)
                 .env("CARGO_TARGET_DIR", folder.join("build")))?;
         }
         Ok(Tools { crates: folder.join("bin"), python: python.join("bin") })
@@ -48,6 +54,11 @@ impl Tools {
     /// What makes a wheel, likewise.
     pub fn maturin(&self, release: &Release) -> anyhow::Result<Command> {
         self.at_hand(Command::new(self.python.join("maturin")), release)
+    }
+
+    /// What makes the guide's site, likewise.
+    pub fn mdbook(&self, release: &Release) -> anyhow::Result<Command> {
+        self.at_hand(Command::new(self.crates.join("mdbook")), release)
     }
 
     fn at_hand(&self, mut program: Command, release: &Release) -> anyhow::Result<Command> {
