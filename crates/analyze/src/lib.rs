@@ -27,6 +27,8 @@
 //! }
 //! # Ok::<(), fullpipe_analyze::Error>(())
 //! ```
+// The example of the crate's page compiles.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![forbid(unsafe_code)]
 
 mod capture;
@@ -50,8 +52,3 @@ pub use error::{Error, what_is_missing};
 pub use options::Options;
 pub use packets::{LabelledPacket, LabelledPackets};
 pub use recording::SAMPLES_MAX;
-
-/// The example of the crate's page compiles.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Page;

@@ -19,6 +19,8 @@
 //!   what the lab says of a measured path; and the sentences ([`finding::words`]).
 //! * [`schema`]: the columns of everything that is printed or stored.
 //! * [`trace`]: the points of a connection's graphs.
+// The example of the crate's page compiles.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![forbid(unsafe_code)]
 
 pub mod account;
@@ -39,8 +41,3 @@ pub use analyzer::{Analysis, Analyzer, Ended, OpenAtEnd, PacketFacts};
 pub use config::{Config, Counts};
 pub use intake::{Arrival, Headers, Intake, Sorted, length_behind_link};
 pub use language::Language;
-
-/// The example of the crate's page compiles.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Page;

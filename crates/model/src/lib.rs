@@ -12,6 +12,8 @@
 //! * [`tune`]: from a path and its hosts to the settings that fill it, each with its reason; the
 //!   changes to try on a measured path ([`tune::prove`]); the receive window that follows the
 //!   reader ([`tune::window_control`]).
+// The example of the crate's page compiles.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![forbid(unsafe_code)]
 
 pub mod change;
@@ -22,8 +24,3 @@ pub mod observe;
 pub mod scenario;
 pub mod tune;
 pub mod units;
-
-/// The example of the crate's page compiles.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Page;
