@@ -30,6 +30,7 @@ pub fn build(
         run(tools
             .maturin(release)?
             .args(["build", "--quiet", "--locked", "--zig", "--manifest-path", "python/Cargo.toml"])
+            .args(["--profile", "release", "--compression-level", "9"])
             .args(["--target", &name, "--compatibility", oldest, "--out"])
             .arg(&made)
             .env("CARGO_TARGET_DIR", release.folder.join("build-python"))
