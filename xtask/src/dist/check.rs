@@ -193,8 +193,7 @@ fn wheel_installs(release: &Release, out: &Path, work: &Path) -> anyhow::Result<
     let program = python.join("bin/fullpipe");
     let capture = release.source.join(CAPTURE);
     runs(&mut Command::new(&program), &capture.to_string_lossy())?;
-    let script =
-        "import fullpipe, sys; print(fullpipe.calc(rate='1gbit', rtt='100ms')['bdp_bytes'])";
+    let script = "import fullpipe; print(fullpipe.calc(rate='1gbit', rtt='100ms')['bdp_bytes'])";
     // Python by its whole path, as a service starts it: $PATH does not have the command.
     let path = "/usr/bin:/bin";
     let python_alone =

@@ -41,22 +41,27 @@ pub fn build(
 ) -> anyhow::Result<PathBuf> {
     let name = target.target();
     run(Command::new("rustup").args(["target", "add", &name]).current_dir(&release.source))?;
-    // Panics name files: by one name, wherever the source and cargo's own folder are.
-    let home = std::env::var("CARGO_HOME").or_else(|_| {
-        let home = std::env::var("HOME")?;
-        Ok::<_, std::env::VarError>(format!("{home}/.cargo"))
-    })?;
-    let renamed = [(release.source.display().to_string(), "fullpipe"), (home, "cargo")];
-    let renamed = renamed.map(|(from, to)| format!("--remap-path-prefix={from}=/{to}"));
     run(tools
         .cargo(release)?
         .args(["zigbuild", "--locked", "--quiet", "--package", "fullpipe-cli"])
         .args(["--profile", "dist", "--target", &name])
         .env("CARGO_TARGET_DIR", folder)
         .env("FULLPIPE_COMMIT", &release.commit)
-        .env("CARGO_ENCODED_RUSTFLAGS", renamed.join("\u{1f}")))?;
+        .env("CARGO_ENCODED_RUSTFLAGS", one_name(release)?))?;
     let program = folder.join(name).join("dist/fullpipe");
     let bytes = std::fs::metadata(&program)?.len();
     ensure!(bytes <= LARGEST, "{}: {bytes} bytes, more than {LARGEST}", program.display());
     Ok(program)
+}
+
+/// Flags of the compiler: panics name files, by one name wherever the source and cargo's own folder
+/// are.
+pub fn one_name(release: &Release) -> anyhow::Result<String> {
+    let home = std::env::var("CARGO_HOME").or_else(|_| {
+        let home = std::env::var("HOME")?;
+        Ok::<_, std::env::VarError>(format!("{home}/.cargo"))
+    })?;
+    let renamed = [(release.source.display().to_string(), "fullpipe"), (home, "cargo")];
+    let renamed = renamed.map(|(from, to)| format!("--remap-path-prefix={from}=/{to}"));
+    Ok(renamed.join("\u{1f}"))
 }

@@ -2,7 +2,7 @@
 //! the command, too.
 
 use super::tools::Tools;
-use super::{Architecture, Release, files, fresh, run, write};
+use super::{Architecture, Release, files, fresh, program, run, write};
 use anyhow::{Context, ensure};
 use std::path::Path;
 use std::process::Command;
@@ -14,15 +14,15 @@ const DATA: &str = "data";
 /// Rust's name of a C library, and the oldest systems with it that a wheel is for (PEP 600, 656).
 const SYSTEMS: [(&str, &str); 2] = [("gnu", "manylinux2014"), ("musl", "musllinux_1_2")];
 
-/// Builds the wheels for `target` into `out`, each with `program`.
+/// Builds the wheels for `target` into `out`, each with the program `command`.
 pub fn build(
     release: &Release,
     tools: &Tools,
     target: Architecture,
-    program: &Path,
+    command: &Path,
     out: &Path,
 ) -> anyhow::Result<()> {
-    with_program(release, program)?;
+    with_program(release, command)?;
     for (libc, oldest) in SYSTEMS {
         let name = format!("{}-unknown-linux-{libc}", target.name());
         run(Command::new("rustup").args(["target", "add", &name]).current_dir(&release.source))?;
@@ -34,6 +34,7 @@ pub fn build(
             .args(["--target", &name, "--compatibility", oldest, "--out"])
             .arg(&made)
             .env("CARGO_TARGET_DIR", release.folder.join("build-python"))
+            .env("CARGO_ENCODED_RUSTFLAGS", program::one_name(release)?)
             // The package is for any Python from its oldest on, so none has to be here.
             .env("PYO3_NO_PYTHON", "1"))?;
         for (wheel, bytes) in files(&made)? {
@@ -46,10 +47,10 @@ pub fn build(
 }
 
 /// Puts the program where maturin finds it: in the export, whose manifest says so.
-fn with_program(release: &Release, program: &Path) -> anyhow::Result<()> {
+fn with_program(release: &Release, command: &Path) -> anyhow::Result<()> {
     let python = release.source.join("python");
     let scripts = fresh(&python.join(DATA).join("scripts"))?;
-    std::fs::copy(program, scripts.join("fullpipe")).context("put the program into the wheel")?;
+    std::fs::copy(command, scripts.join("fullpipe")).context("put the program into the wheel")?;
     let manifest = String::from_utf8(release.read("python/pyproject.toml")?)?;
     let said = format!("data = \"{DATA}\"\n");
     if manifest.contains(&said) {

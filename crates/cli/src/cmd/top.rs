@@ -13,9 +13,10 @@ mod row;
 mod screen;
 mod terminal;
 mod view;
+mod words;
 
 use crate::failure::{Failure, Kind};
-use crate::terminal::{charset, print};
+use crate::terminal::{charset, language, print};
 use clap::Args;
 use draw::{FRAME_LINES, draw, text};
 use fullpipe_flow::connection::filter::LiveFilter;
@@ -165,8 +166,8 @@ impl Top {
         view: &'a View,
         has_colour: bool,
     ) -> Screen<'a> {
-        let (interval, charset) = (self.interval, charset());
-        Screen { snapshot, view, interval, charset, has_colour, has_keys: true }
+        let (interval, charset, language) = (self.interval, charset(), language());
+        Screen { snapshot, view, interval, charset, language, has_colour, has_keys: true }
     }
 
     fn show(self, watch: Watch, view: View, interrupt: &Interrupt) -> Result<u8, Failure> {

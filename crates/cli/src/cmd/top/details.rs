@@ -4,9 +4,10 @@ use super::list::{arrow, process};
 use super::marks::{columns, fitting, letter, style};
 use super::row::{Row, share};
 use super::screen::Screen;
+use super::words::{self, cells, padded};
 use fullpipe_model::limit::Limit;
 use fullpipe_model::units::Rate;
-use fullpipe_report::{Charset, table::escape};
+use fullpipe_report::table::escape;
 use ratatui::text::{Line, Span};
 
 /// Lines of the graph of the rate.
@@ -18,11 +19,10 @@ const BAR: usize = 20;
 pub fn page<'a>(screen: &Screen, width: u16, room: usize) -> (Line<'a>, Vec<Line<'a>>) {
     let found = screen.snapshot.rows.iter().find(|row| Some(row.id) == screen.view.selected);
     let Some(row) = found else {
-        let text = "This connection is closed or idle; Esc goes back to the list.";
-        return (Line::raw("fullpipe top"), vec![Line::raw(text)]);
+        return (Line::raw("fullpipe top"), vec![Line::raw(words::of(screen.language).is_gone)]);
     };
     let width = usize::from(width);
-    let (title, mut lines) = addresses(row, width, screen.charset);
+    let (title, mut lines) = addresses(screen, row, width);
     if let Some(process) = &row.process {
         let command = escape::in_line(&process.command).into_owned();
         lines.push(Line::raw(fitting(&command, width, screen.charset)));
@@ -32,20 +32,21 @@ pub fn page<'a>(screen: &Screen, width: u16, room: usize) -> (Line<'a>, Vec<Line
     lines.push(Line::raw(""));
     lines.extend(row.times.iter().map(|&time| limit_line(screen, row, time)));
     lines.push(Line::raw(""));
-    lines.extend(facts(row, width));
+    lines.extend(facts(screen, row, width));
     (title, lines)
 }
 
-fn addresses<'a>(row: &Row, width: usize, charset: Charset) -> (Line<'a>, Vec<Line<'a>>) {
+fn addresses<'a>(screen: &Screen, row: &Row, width: usize) -> (Line<'a>, Vec<Line<'a>>) {
+    let (charset, role) = (screen.charset, words::role(screen.language, row.role));
     let (arrow, process) = (arrow(row.role, charset), process(row));
     let both = format!("{} {arrow} {}", row.local, row.remote);
-    let title = format!("{both}  {}  {process}", row.role);
-    if title.chars().count() <= width {
+    let title = format!("{both}  {role}  {process}");
+    if cells(&title) <= width {
         return (Line::raw(title), Vec::new());
     }
     let below = vec![
         Line::raw(fitting(&format!("{arrow} {}", row.remote), width, charset)),
-        Line::raw(format!("{}  {process}", row.role)),
+        Line::raw(format!("{role}  {process}")),
     ];
     (Line::raw(fitting(&row.local.to_string(), width, charset)), below)
 }
@@ -54,12 +55,7 @@ fn addresses<'a>(row: &Row, width: usize, charset: Charset) -> (Line<'a>, Vec<Li
 fn rate_graph<'a>(screen: &Screen, row: &Row, width: usize, height: usize) -> Vec<Line<'a>> {
     let rates: Vec<Rate> = row.history.iter().map(|moment| moment.rate).collect();
     let most = rates.iter().max().copied().unwrap_or(Rate::ZERO);
-    let heading = format!(
-        "{:#} now, {most:#} at most in {} moments of {}",
-        row.rate,
-        rates.len(),
-        screen.interval
-    );
+    let heading = words::rates(screen.language, row.rate, most, rates.len(), screen.interval);
     let mut lines = vec![Line::raw(heading)];
     lines.extend(columns(&rates, width, height, screen.charset).into_iter().map(Line::raw));
     let shown = &row.history[row.history.len().saturating_sub(width)..];
@@ -78,27 +74,29 @@ fn limit_line<'a>(
     (limit, time): (Limit, fullpipe_model::units::Duration),
 ) -> Line<'a> {
     let part = share(time, row.busy());
-    let cells = ((part * BAR as f64).round() as usize).min(BAR);
-    let filled = letter(limit).to_string().repeat(cells);
+    let count = ((part * BAR as f64).round() as usize).min(BAR);
+    let filled = letter(limit).to_string().repeat(count);
     Line::from(vec![
-        Span::raw(format!("{:<30}", limit.words())),
+        Span::raw(padded(screen.language.limit(limit), 30)),
         Span::styled(format!("{filled:<BAR$}"), style(limit, screen.has_colour)),
         Span::raw(format!("{:>6.1} %  {time}", part * 100.0)),
     ])
 }
 
 /// Names and values, two of them in a line where there is room.
-fn facts<'a>(row: &Row, width: usize) -> Vec<Line<'a>> {
+fn facts<'a>(screen: &Screen, row: &Row, width: usize) -> Vec<Line<'a>> {
     const CELL: usize = 39;
-    let cells: Vec<String> =
-        row.facts.iter().map(|(name, value)| format!("{name:<20} {value}")).collect();
+    let all: Vec<String> = row
+        .facts
+        .iter()
+        .map(|(name, value)| format!("{} {value}", padded(words::fact(screen.language, name), 20)))
+        .collect();
     if width < 2 * CELL {
-        return cells.into_iter().map(Line::raw).collect();
+        return all.into_iter().map(Line::raw).collect();
     }
-    cells
-        .chunks(2)
+    all.chunks(2)
         .map(|pair| match pair {
-            [left, right] => Line::raw(format!("{left:<CELL$} {right}")),
+            [left, right] => Line::raw(format!("{} {right}", padded(left, CELL))),
             _ => Line::raw(pair.concat()),
         })
         .collect()

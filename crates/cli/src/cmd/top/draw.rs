@@ -6,6 +6,7 @@
 
 use super::screen::Screen;
 use super::view::Page;
+use super::words::{self, cells};
 use super::{details, help, list};
 use fullpipe_report::table::escape;
 use ratatui::buffer::Buffer;
@@ -24,10 +25,14 @@ pub fn draw(buffer: &mut Buffer, screen: &Screen) {
     let (title, lines) = match screen.view.page {
         Page::List => (list::title(screen, area.width), list::lines(screen, area.width, room)),
         Page::Details => details::page(screen, area.width, room),
-        Page::Help => (Line::raw("Keys and letters"), help::lines()),
+        Page::Help => {
+            (Line::raw(words::of(screen.language).help_title), help::lines(screen.language))
+        }
     };
-    let heading =
-        if screen.view.page == Page::List { list::heading(area.width) } else { "".into() };
+    let heading = match screen.view.page {
+        Page::List => list::heading(screen.language, area.width),
+        Page::Details | Page::Help => "".into(),
+    };
     put(buffer, 0, title.style(Style::new().bold()));
     put(buffer, 1, heading.style(Style::new().underlined()));
     for (index, line) in lines.into_iter().take(room).enumerate() {
@@ -47,28 +52,23 @@ fn put(buffer: &mut Buffer, y: usize, line: Line) {
     }
 }
 
-/// The keys of the list, those that a newcomer needs most first.
-const LIST_KEYS: [&str; 6] =
-    ["q: quit", "?: help", "Enter: details", "/: filter", "l r t n a: order", "p: pause"];
-
 /// The filter while it is typed, or the keys: as many as there is room for, none of them cut.
 fn foot<'a>(screen: &Screen, width: u16) -> Line<'a> {
     let view = screen.view;
     if let Some(text) = &view.typing {
         let text = escape::in_line(text).into_owned();
-        return Line::raw(format!(
-            "filter: {text}_  (443, address, process; and, or, not; Enter, Esc)"
-        ));
+        return Line::raw(words::typing(screen.language, &text));
     }
+    let words = words::of(screen.language);
     let keys: &[&str] = match view.page {
-        Page::List => &LIST_KEYS,
-        Page::Details => &["Esc: back", "p: pause", "q: quit", "?: help"],
-        Page::Help => &["any key: back"],
+        Page::List => &words.list_keys,
+        Page::Details => &words.details_keys,
+        Page::Help => &words.help_keys,
     };
     let mut text = String::new();
     for key in keys {
         let gap = if text.is_empty() { 0 } else { 3 };
-        if text.len() + gap + key.len() > usize::from(width) {
+        if cells(&text) + gap + cells(key) > usize::from(width) {
             break;
         }
         text += &" ".repeat(gap);
@@ -80,8 +80,17 @@ fn foot<'a>(screen: &Screen, width: u16) -> Line<'a> {
 /// The buffer as lines without blanks at their ends, the last empty ones left out.
 pub fn text(buffer: &Buffer) -> String {
     let Rect { width, height, .. } = buffer.area;
-    let line = |y| -> String { (0..width).map(|x| buffer[(x, y)].symbol()).collect() };
-    let lines: Vec<String> = (0..height).map(|y| line(y).trim_end().to_string()).collect();
+    let mut lines = Vec::new();
+    for y in 0..height {
+        let (mut line, mut x) = (String::new(), 0);
+        while x < width {
+            let symbol = buffer[(x, y)].symbol();
+            line += symbol;
+            // A character of two cells covers the next one.
+            x += u16::try_from(cells(symbol)).unwrap_or(1).max(1);
+        }
+        lines.push(line.trim_end().to_string());
+    }
     let used = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
     lines[..used].iter().map(|line| format!("{line}\n")).collect()
 }
@@ -89,9 +98,10 @@ pub fn text(buffer: &Buffer) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::examples::{longest, row, snapshot};
-    use super::super::row::{Row, Snapshot};
+    use super::super::row::{Hidden, Row, Snapshot};
     use super::super::view::View;
     use super::*;
+    use fullpipe_flow::Language;
     use fullpipe_flow::connection::filter::LiveFilter;
     use fullpipe_model::limit::Limit;
     use fullpipe_model::units::Duration;
@@ -101,7 +111,8 @@ mod tests {
 
     fn screen<'a>(view: &'a View, snapshot: &'a Snapshot) -> Screen<'a> {
         let (interval, charset) = (Duration::from_secs(1), Charset::Utf8);
-        Screen { snapshot, view, interval, charset, has_colour: false, has_keys: true }
+        let language = Language::English;
+        Screen { snapshot, view, interval, charset, language, has_colour: false, has_keys: true }
     }
 
     fn drawn(width: u16, height: u16, view: &View, snapshot: &Snapshot) -> String {
@@ -182,12 +193,13 @@ mod tests {
             let text = drawn(width, 24, &View::default(), &snapshot());
             text.lines().last().unwrap().to_string()
         };
-        let whole = LIST_KEYS.join("   ");
+        let keys = words::of(Language::English).list_keys;
+        let whole = keys.join("   ");
         assert_eq!(foot(80), whole);
         for width in [20, 40, 60, 79] {
-            let keys = foot(width);
-            assert!(whole.starts_with(&keys) && keys.contains("?: help"), "{width}: {keys}");
-            assert!(LIST_KEYS.iter().any(|key| keys.ends_with(key)), "{width}: {keys}");
+            let shown = foot(width);
+            assert!(whole.starts_with(&shown) && shown.contains("?: help"), "{width}: {shown}");
+            assert!(keys.iter().any(|key| shown.ends_with(key)), "{width}: {shown}");
         }
     }
 
@@ -198,13 +210,16 @@ mod tests {
             assert!(text.contains(limit.words()), "{limit}:\n{text}");
         }
         assert!(text.contains("any key: back"), "{text}");
-        assert!(help::lines().iter().all(|line| line.width() <= 80), "none is cut: {text}");
+        for language in Language::ALL {
+            let lines = help::lines(language);
+            assert!(lines.iter().all(|line| line.width() <= 80), "none is cut: {lines:?}");
+        }
         assert!(!text.contains(")L"), "{text}");
     }
 
     #[test]
     fn what_cannot_be_seen_is_said_above_the_list() {
-        let hidden = "one more network namespace and the processes of other users".to_string();
+        let hidden = Hidden { namespaces: 1, has_processes: true };
         let text = drawn(80, 24, &View::default(), &Snapshot { hidden, ..snapshot() });
         let line = text.lines().nth(2).unwrap();
         assert!(
@@ -222,6 +237,31 @@ mod tests {
         assert!(drawn(80, 24, &View::default(), &empty).contains("No connection moves data"));
         let view = View { filter: LiveFilter::typed("nothing"), ..View::default() };
         assert!(drawn(80, 24, &view, &snapshot()).contains("None of 3 busy connections fits"));
+    }
+
+    #[test]
+    fn in_chinese_columns_stand_below_their_headings() {
+        let (view, snapshot) = (View::default(), snapshot());
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 80, 24));
+        draw(&mut buffer, &Screen { language: Language::Chinese, ..screen(&view, &snapshot) });
+        let text = text(&buffer);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].starts_with("fullpipe top  2 个命名空间的 1034 个连接中 3 个繁忙，每 1 s"),
+            "{text}"
+        );
+        assert!(
+            lines[2].starts_with(">  75 % BBBBBBBBBBBB==== 发送缓冲区      55.05 MB/s"),
+            "{text}"
+        );
+        let [before_longest, before_name] = ["最长的限制", "发送缓冲区"]
+            .map(|part| text.lines().find_map(|line| line.split_once(part)).unwrap().0);
+        assert_eq!(cells(before_longest), cells(before_name), "{text}");
+        // Both end in the same cell.
+        let [to_rate, to_figure] = ["速率", "55.05 MB/s"]
+            .map(|part| text.lines().find_map(|line| Some(line.split_once(part)?.0)).unwrap());
+        assert_eq!(cells(to_rate) + 4, cells(to_figure) + 10, "{text}");
+        assert!(lines.iter().all(|line| cells(line) <= 80), "{text}");
     }
 
     #[test]

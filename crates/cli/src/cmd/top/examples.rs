@@ -1,6 +1,6 @@
 //! Connections that the tests of the screen show.
 
-use super::row::{Moment, Row, Snapshot};
+use super::row::{Hidden, Moment, Row, Snapshot};
 use fullpipe_model::limit::{Cause, End, Limit};
 use fullpipe_model::observe::Process;
 use fullpipe_model::units::{Duration, Rate};
@@ -68,6 +68,6 @@ pub fn snapshot() -> Snapshot {
         rows: vec![unknown, fast, row()],
         connections: 1034,
         namespaces: 2,
-        hidden: String::new(),
+        hidden: Hidden::default(),
     }
 }

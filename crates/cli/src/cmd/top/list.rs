@@ -1,8 +1,10 @@
 //! The list of connections.
 
-use super::marks::{bar, columns, fitting, short_name, style};
+use super::marks::{bar, columns, fitting, style};
 use super::row::Row;
 use super::screen::Screen;
+use super::words::{self, cells, padded};
+use fullpipe_flow::Language;
 use fullpipe_model::limit::End;
 use fullpipe_report::{Charset, table::escape};
 use ratatui::style::Style;
@@ -20,28 +22,22 @@ const NARROW: u16 = 60;
 /// How many connections there are, and what is shown of them.
 pub fn title<'a>(screen: &Screen, width: u16) -> Line<'a> {
     let (snapshot, view) = (screen.snapshot, screen.view);
-    let mut text = format!(
-        "fullpipe top  {} busy of {} connections",
-        snapshot.rows.len(),
-        snapshot.connections
-    );
-    if snapshot.namespaces > 1 {
-        text += &format!(" in {} namespaces", snapshot.namespaces);
-    }
-    let pace =
-        if view.is_paused { ", PAUSED".into() } else { format!(", every {}", screen.interval) };
-    let order = format!(", by {}", view.sort.word());
+    let language = screen.language;
+    let mut text = format!("fullpipe top  {}", words::counted(language, snapshot));
+    let pace = match view.is_paused {
+        true => words::of(language).paused.into(),
+        false => words::every(language, screen.interval),
+    };
+    let order = words::ordered(language, view.sort);
     let mut only = String::new();
     if !view.filter.is_any() {
-        only = format!(", only {}", escape::in_line(&view.filter.to_string()));
+        only = words::only(language, &escape::in_line(&view.filter.to_string()));
     }
     // Where there is no room for all, what hides connections is said first.
-    let room = usize::from(width).saturating_sub(text.chars().count());
-    let length =
-        |parts: &[&String]| -> usize { parts.iter().map(|part| part.chars().count()).sum() };
+    let room = usize::from(width).saturating_sub(cells(&text));
     let choices: [&[&String]; 3] = [&[&pace, &order, &only], &[&order, &only], &[&only]];
     for parts in choices {
-        if length(parts) <= room {
+        if parts.iter().map(|part| cells(part)).sum::<usize>() <= room {
             parts.iter().for_each(|part| text += part);
             return Line::raw(text);
         }
@@ -50,17 +46,16 @@ pub fn title<'a>(screen: &Screen, width: u16) -> Line<'a> {
 }
 
 /// The headings of the columns, as wide as the screen.
-pub fn heading<'a>(width: u16) -> Line<'a> {
+pub fn heading<'a>(language: Language, width: u16) -> Line<'a> {
+    let [lost, limits, longest, rate, history] = words::of(language).headings;
+    let (lost, longest) = (padded(lost, 5), padded(longest, NAME));
+    let rate = format!("{}{rate}", " ".repeat(RATE.saturating_sub(cells(rate))));
     let text = if width < NARROW {
-        format!("  {:<5} {:<NAME$} {:>RATE$}", "LOST", "LONGEST", "RATE")
+        format!("  {lost} {longest} {rate}")
     } else {
-        format!(
-            "  {:<5} {:<BAR$} {:<NAME$} {:>RATE$}  {}",
-            "LOST", "LIMITS", "LONGEST", "RATE", "HISTORY"
-        )
+        format!("  {lost} {} {longest} {rate}  {history}", padded(limits, BAR))
     };
-    let width = usize::from(width);
-    Line::raw(format!("{text:<width$}"))
+    Line::raw(padded(&text, width.into()))
 }
 
 /// As many connections as fit into `room` lines, the selected one among them.
@@ -70,10 +65,9 @@ pub fn lines<'a>(screen: &Screen, width: u16, room: usize) -> Vec<Line<'a>> {
         return vec![Line::raw(nothing(screen))];
     }
     let selected = screen.view.place(&rows);
-    let hidden = &screen.snapshot.hidden;
     let mut lines = Vec::new();
-    if !hidden.is_empty() {
-        lines.push(Line::raw(format!("  Only root sees {hidden}.")));
+    if let Some(hidden) = words::hidden(screen.language, screen.snapshot.hidden) {
+        lines.push(Line::raw(format!("  {hidden}")));
     }
     let from = first_shown(screen, &rows, width, room.saturating_sub(lines.len()));
     for (index, row) in rows.iter().enumerate().skip(from) {
@@ -100,8 +94,8 @@ fn first_shown(screen: &Screen, rows: &[&Row], width: u16, room: usize) -> usize
 
 fn nothing(screen: &Screen) -> String {
     match screen.snapshot.rows.len() {
-        0 => "No connection moves data, or waits to.".into(),
-        busy => format!("None of {busy} busy connections fits the filter; Esc removes it."),
+        0 => words::of(screen.language).nothing_busy.into(),
+        busy => words::none_fits(screen.language, busy),
     }
 }
 
@@ -115,7 +109,7 @@ fn block<'a>(screen: &Screen, row: &Row, width: u16, is_selected: bool) -> Vec<L
 fn figures<'a>(screen: &Screen, row: &Row, width: u16, is_selected: bool) -> Line<'a> {
     let (mark, reversed) =
         if is_selected { ("> ", Style::new().reversed()) } else { ("  ", Style::new()) };
-    let name = row.limit().map_or("", short_name);
+    let name = row.limit().map_or("", |limit| words::short_name(screen.language, limit));
     let limit_style = row.limit().map_or_else(Style::new, |limit| style(limit, screen.has_colour));
     let rate = format!("{:>RATE$}", format!("{:#}", row.rate));
     let mut spans =
@@ -124,7 +118,7 @@ fn figures<'a>(screen: &Screen, row: &Row, width: u16, is_selected: bool) -> Lin
         spans.extend(bar(&row.times, BAR, screen.has_colour).spans);
         spans.push(Span::raw(" "));
     }
-    spans.push(Span::styled(format!("{name:<NAME$} "), limit_style));
+    spans.push(Span::styled(padded(name, NAME) + " ", limit_style));
     spans.push(Span::raw(rate));
     let room = usize::from(width).saturating_sub(BEFORE_HISTORY);
     if width >= NARROW && room > 0 {

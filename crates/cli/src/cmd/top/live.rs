@@ -1,6 +1,6 @@
 //! The snapshot of the host's connections as they are.
 
-use super::row::{Id, Moment, Row, Snapshot};
+use super::row::{Hidden, Id, Moment, Row, Snapshot};
 use fullpipe_host::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_model::limit::Limit;
 use fullpipe_model::observe::{Sample, TcpInfo};
@@ -9,20 +9,14 @@ use fullpipe_model::units::{Bytes, Duration};
 /// The connections as the last look found them.
 pub fn snapshot(watch: &Watch) -> Snapshot {
     let (namespaces, hidden_namespaces) = watch.namespaces();
-    let mut hidden = Vec::new();
-    match hidden_namespaces {
-        0 => {}
-        1 => hidden.push("one more network namespace".to_string()),
-        count => hidden.push(format!("{count} more network namespaces")),
-    }
-    if watch.has_hidden_processes() {
-        hidden.push("the processes of other users".to_string());
-    }
     Snapshot {
         rows: watch.busy().into_iter().map(row).collect(),
         connections: watch.connections(),
         namespaces,
-        hidden: hidden.join(" and "),
+        hidden: Hidden {
+            namespaces: hidden_namespaces,
+            has_processes: watch.has_hidden_processes(),
+        },
     }
 }
 

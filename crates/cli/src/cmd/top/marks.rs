@@ -23,17 +23,6 @@ pub fn letter(limit: Limit) -> char {
     }
 }
 
-/// A name of at most 14 letters.
-pub fn short_name(limit: Limit) -> &'static str {
-    match limit {
-        Limit::ReceiverApplication => "receiver app",
-        Limit::SenderApplication => "sender app",
-        Limit::CongestionWindow(Cause::SlowStart) => "slow start",
-        Limit::CongestionWindow(Cause::Loss) => "loss",
-        other => other.words(),
-    }
-}
-
 /// Red loses, green is a full path; the application and the unknown have no colour.
 pub fn style(limit: Limit, has_colour: bool) -> Style {
     match limit {
@@ -122,12 +111,11 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn each_limit_has_its_own_letter_and_a_name_that_fits() {
+    fn each_limit_has_its_own_letter() {
         let mut letters: Vec<char> = Limit::ALL.map(letter).to_vec();
         letters.sort_unstable();
         letters.dedup();
         assert_eq!(letters.len(), Limit::ALL.len());
-        assert!(Limit::ALL.into_iter().all(|limit| short_name(limit).len() <= 14));
         assert!(Limit::ALL.into_iter().all(|limit| style(limit, false) == Style::new()));
     }
 

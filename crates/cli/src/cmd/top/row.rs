@@ -16,8 +16,17 @@ pub struct Snapshot {
     pub connections: usize,
     /// Namespaces that are watched.
     pub namespaces: usize,
-    /// What cannot be seen, in words; empty if everything can.
-    pub hidden: String,
+    /// What cannot be seen.
+    pub hidden: Hidden,
+}
+
+/// What only root sees.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Hidden {
+    /// How many network namespaces.
+    pub namespaces: usize,
+    /// Whether there are other users' processes.
+    pub has_processes: bool,
 }
 
 /// Identifies a connection: its namespace and its cookie.

@@ -2,6 +2,7 @@
 
 use super::row::Snapshot;
 use super::view::View;
+use fullpipe_flow::Language;
 use fullpipe_model::units::Duration;
 use fullpipe_report::Charset;
 
@@ -16,6 +17,8 @@ pub struct Screen<'a> {
     pub interval: Duration,
     /// The characters that the terminal shows.
     pub charset: Charset,
+    /// The language of its words.
+    pub language: Language,
     /// Whether it shows colours.
     pub has_colour: bool,
     /// Whether keys are obeyed: there is a selection, and a foot that names keys.
