@@ -2,6 +2,7 @@
 
 mod diagnose;
 mod show;
+mod words;
 mod write_out;
 
 use crate::failure::{Failure, Kind};

@@ -52,14 +52,14 @@ pub fn longest_wait(timing: &Timing, language: Language) -> Option<String> {
 
 /// `name 148.6 us, connected 269.8 us, first byte 4.006 s`, all since the start.
 pub fn times(timing: &Timing, language: Language) -> String {
-    let words = match language {
-        Language::English => ["name", "connected", "TLS", "first byte"],
-        Language::Chinese => ["域名解析", "连接", "TLS", "首字节"],
+    let (words, next) = match language {
+        Language::English => (["name", "connected", "TLS", "first byte"], ", "),
+        Language::Chinese => (["域名解析", "连接", "TLS", "首字节"], "，"),
     };
     let times = [timing.namelookup, timing.connect, timing.appconnect, timing.starttransfer];
     let steps =
         words.iter().zip(times).filter(|(name, at)| **name != "TLS" || *at > Duration::ZERO);
-    steps.map(|(name, at)| format!("{name} {at}")).collect::<Vec<_>>().join(", ")
+    steps.map(|(name, at)| format!("{name} {at}")).collect::<Vec<_>>().join(next)
 }
 
 #[cfg(test)]

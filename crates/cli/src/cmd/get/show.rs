@@ -1,12 +1,13 @@
 //! What the user sees: a bar meanwhile, and what came of it.
 
+use super::words;
 use crate::cmd::waits;
-use crate::terminal::print;
+use crate::terminal::{language, print};
 use fullpipe_flow::Language;
-use fullpipe_model::limit::{Cause, Limit};
+use fullpipe_model::limit::Limit;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
 use fullpipe_report::table::escape;
-use fullpipe_transfer::{GetEvent, GetRequest, Got, Reason, Target};
+use fullpipe_transfer::{GetEvent, GetRequest, Got, Target};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -22,6 +23,7 @@ pub struct Bar {
     /// What had arrived when.
     past: RefCell<VecDeque<(Instant, Bytes)>>,
     limited: bool,
+    language: Language,
 }
 
 impl Bar {
@@ -38,7 +40,7 @@ impl Bar {
         bar.set_prefix(escape::in_line(&name).into_owned());
         let options = &request.options;
         let limited = options.limit_rate.is_some() || options.limit_rate_each.is_some();
-        Bar { bar, past: RefCell::default(), limited }
+        Bar { bar, past: RefCell::default(), limited, language: language() }
     }
 
     pub fn show(&self, event: &GetEvent, limit: Option<Limit>) {
@@ -51,15 +53,10 @@ impl Bar {
                 let rate = self.rate(fullpipe_kernel::host::clock::now(), *done);
                 let mut text = rate.map_or_else(String::new, |rate| rate.to_string());
                 let left = length.map(|length| length.saturating_sub(*done));
-                if let Some(time) = rate.zip(left).and_then(|(rate, left)| rate.time_for(left)) {
-                    text += &format!(", {:.0} s left", time.as_secs_f64().ceil());
-                }
-                if *connections > 1 {
-                    text += &format!(", {connections} connections");
-                }
-                if let Some(limit) = limit {
-                    text += &format!(", limit: {}", words(limit, self.limited));
-                }
+                let left = rate.zip(left).and_then(|(rate, left)| rate.time_for(left));
+                let (connections, language) = (*connections, self.language);
+                let limit = limit.map(|limit| words::held_by(language, limit, self.limited));
+                text += &words::meanwhile(language, left, connections, limit);
                 self.bar.set_position(done.get());
                 self.bar.set_message(text);
             }
@@ -90,21 +87,6 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("=> ")
-}
-
-/// Who holds a download back, in words for somebody who downloads.
-fn words(limit: Limit, limited: bool) -> &'static str {
-    match limit {
-        Limit::ReceiverApplication | Limit::ReceiveWindow if limited => "--limit-rate",
-        Limit::ReceiveWindow => "this host's receive window",
-        Limit::ReceiverApplication => "this program or its disk",
-        Limit::SendBuffer => "the server's send buffer",
-        Limit::SenderApplication => "the server",
-        Limit::CongestionWindow(Cause::SlowStart) => "slow start",
-        Limit::CongestionWindow(Cause::Loss) => "loss on the path",
-        Limit::Link => "the link",
-        Limit::Unknown => "not clear",
-    }
 }
 
 /// A file that was fetched, as printed.
@@ -152,53 +134,26 @@ impl Fetched {
         let time = got.timing;
         let both = |rate: Rate| format!("{rate} ({rate:#})");
         let rate = got.fetched.per(time.total).map_or_else(|| "-".into(), both);
-        let mut text = format!(
-            "{}: {} in {}, {rate}, {} from {}\n",
-            escape::in_line(&name),
-            got.fetched,
-            time.total,
-            got.version,
-            got.peer
-        );
+        let language = language();
+        let mut text = words::fetched(language, &escape::in_line(&name), got, &rate);
         if got.fetched != got.file {
-            text +=
-                &format!("  continued: {} were there of {}\n", got.file - got.fetched, got.file);
+            text += &words::continued(language, got.file - got.fetched, got.file);
         }
-        text += &format!(
-            "  since the start: {}; from it on {}\n",
-            waits::times(&time, Language::English),
-            got.goodput().map_or_else(|| "no time".into(), both)
-        );
-        if let Some(wait) = waits::longest_wait(&time, Language::English) {
+        let times = waits::times(&time, language);
+        text += &words::since_start(language, &times, got.goodput().map(both).as_deref());
+        if let Some(wait) = waits::longest_wait(&time, language) {
             text += &format!("  {wait}\n");
         }
         if let Some(limit) = self.limit {
-            text += &format!("  limited by: {}\n", words(limit, self.limited));
+            let held_by = words::held_by(language, limit, self.limited);
+            text += &words::limited_by(language, held_by);
         }
         for step in &got.steps {
-            let rate = step.rate.map_or_else(String::new, |rate| format!(" {rate},"));
-            let plural = if step.connections == 1 { "" } else { "s" };
-            text += &format!(
-                "  after {:.1} s: {} connection{plural}:{rate} {}\n",
-                step.at.as_secs_f64(),
-                step.connections,
-                because(step.reason)
-            );
+            text += &words::step(language, step.at, step.connections, step.rate, step.reason);
         }
         if got.sha256.is_some() {
-            text += "  SHA-256: as expected\n";
+            text += words::as_expected(language);
         }
         text
-    }
-}
-
-fn because(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Start => "more may help",
-        Reason::Pays => "that pays",
-        Reason::BringsTooLittle => "brings too little, so back to fewer",
-        Reason::Worse => "less than before, so back to fewer",
-        Reason::Diagnosis => "the limit is one that more connections do not lift",
-        Reason::Refused => "the server refused more",
     }
 }
