@@ -119,3 +119,31 @@ fn commands_have_options_that_the_program_has() {
     }
     assert!(tried > 30, "only {tried} options were found");
 }
+
+/// What a page says whose English has changed since.
+const OLDER: &str = "> 本页译自较早的英文版";
+
+/// A translated page begins with the page that it was made of, and that page's hash then.
+#[test]
+fn translations_are_of_the_english_that_is_there_or_say_that_they_are_older() {
+    let mut found = 0;
+    for (name, text) in pages() {
+        let Some(of) = text.strip_prefix("<!-- of ") else { continue };
+        let (english, rest) = of.split_once(' ').unwrap();
+        let now = format!("{:016x}", fnv_1a(page(&format!("docs/src/{english}")).as_bytes()));
+        let is_current = rest.split_whitespace().next() == Some(&*now);
+        assert_eq!(
+            !is_current,
+            text.contains(OLDER),
+            "{name}: {english} has changed: translate what did and write {now}, or say `{OLDER}`"
+        );
+        found += 1;
+    }
+    assert!(found >= 1, "no page is a translation");
+}
+
+/// FNV-1a of 64 bits: enough to see a change.
+fn fnv_1a(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
