@@ -8,7 +8,7 @@ use super::words::{self, cells, padded};
 use fullpipe_model::limit::Limit;
 use fullpipe_model::units::Rate;
 use fullpipe_report::table::escape;
-use ratatui::text::{Line, Span};
+use ratatui_core::text::{Line, Span};
 
 /// Lines of the graph of the rate.
 const GRAPH: usize = 5;

@@ -9,10 +9,10 @@ use super::view::Page;
 use super::words::{self, cells};
 use super::{details, help, list};
 use fullpipe_report::table::escape;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::Style;
-use ratatui::text::Line;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::style::Style;
+use ratatui_core::text::Line;
 
 /// Lines that the heading and the foot of the screen take.
 pub const FRAME_LINES: usize = 3;
@@ -107,7 +107,7 @@ mod tests {
     use fullpipe_model::units::Duration;
     use fullpipe_report::Charset;
     use proptest::prelude::*;
-    use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+    use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
     fn screen<'a>(view: &'a View, snapshot: &'a Snapshot) -> Screen<'a> {
         let (interval, charset) = (Duration::from_secs(1), Charset::Utf8);
@@ -272,7 +272,8 @@ mod tests {
             let charset = Charset::Ascii;
             draw(&mut buffer, &Screen { charset, has_colour, ..screen(&view, &snapshot) });
             let coloured = buffer.content().iter().any(|cell| {
-                cell.fg != ratatui::style::Color::Reset || cell.bg != ratatui::style::Color::Reset
+                cell.fg != ratatui_core::style::Color::Reset
+                    || cell.bg != ratatui_core::style::Color::Reset
             });
             assert_eq!(coloured, expected);
             assert!(text(&buffer).is_ascii(), "{}", text(&buffer));

@@ -4,7 +4,7 @@ use super::marks::letter;
 use super::words::{self, padded};
 use fullpipe_flow::Language;
 use fullpipe_model::limit::Limit;
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 
 /// The page.
 pub fn lines<'a>(language: Language) -> Vec<Line<'a>> {

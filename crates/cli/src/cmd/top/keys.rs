@@ -6,7 +6,7 @@
 
 use fullpipe_kernel::process::wait::has_hung_up;
 use fullpipe_model::units::Duration;
-use ratatui::crossterm::event::{Event, read};
+use ratatui_crossterm::crossterm::event::{Event, read};
 use std::io::{Error, ErrorKind, Result, stdin, stdout};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 

@@ -7,8 +7,8 @@ use super::words::{self, cells, padded};
 use fullpipe_flow::Language;
 use fullpipe_model::limit::End;
 use fullpipe_report::{Charset, table::escape};
-use ratatui::style::Style;
-use ratatui::text::{Line, Span};
+use ratatui_core::style::Style;
+use ratatui_core::text::{Line, Span};
 
 /// Cells of the bar of limits, of the longest limit's name and of the rate.
 const BAR: usize = 16;

@@ -6,8 +6,8 @@ use super::row::share;
 use fullpipe_model::limit::{Cause, Limit};
 use fullpipe_model::units::{Duration, Rate};
 use fullpipe_report::Charset;
-use ratatui::style::{Color, Style};
-use ratatui::text::{Line, Span};
+use ratatui_core::style::{Color, Style};
+use ratatui_core::text::{Line, Span};
 
 /// The letter of a limit in bars.
 pub fn letter(limit: Limit) -> char {

@@ -3,12 +3,12 @@
 //! However the program ends (return, error, panic, signal), the terminal is restored: by `Drop`,
 //! and on a panic before its message is printed, which would otherwise be lost with the screen.
 
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
-use ratatui::buffer::Buffer;
-use ratatui::crossterm::cursor::{Hide, Show};
-use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{
+use ratatui_core::buffer::Buffer;
+use ratatui_core::terminal::Terminal;
+use ratatui_crossterm::CrosstermBackend;
+use ratatui_crossterm::crossterm::cursor::{Hide, Show};
+use ratatui_crossterm::crossterm::execute;
+use ratatui_crossterm::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use std::io::{self, Stdout};

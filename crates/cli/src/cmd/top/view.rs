@@ -2,7 +2,7 @@
 
 use super::row::{Id, Row, Snapshot};
 use fullpipe_flow::connection::filter::LiveFilter;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::cmp::Reverse;
 
 /// The state of the screen that keys change.

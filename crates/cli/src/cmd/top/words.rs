@@ -5,7 +5,7 @@ use super::view::Sort;
 use fullpipe_flow::Language;
 use fullpipe_model::limit::{Cause, End, Limit};
 use fullpipe_model::units::{Duration, Rate};
-use ratatui::text::Span;
+use ratatui_core::text::Span;
 
 /// What stands on the screen without numbers.
 pub struct Words {
