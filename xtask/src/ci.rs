@@ -258,7 +258,7 @@ fn dependencies() -> anyhow::Result<()> {
 /// and nothing of the workspace.
 fn published() -> anyhow::Result<()> {
     let crates = PUBLISHED.iter().flat_map(|name| ["--package", name]);
-    let arguments = ["publish", "--dry-run", "--quiet", "--allow-dirty"].into_iter().chain(crates);
+    let arguments = ["package", "--quiet", "--allow-dirty"].into_iter().chain(crates);
     cargo(&arguments.collect::<Vec<_>>(), &[])
 }
 
