@@ -6,15 +6,18 @@ use fullpipe_flow::Language;
 impl Layout {
     /// A heading or the name of a line. What has no term of its own, such as `RTT`, stays.
     pub(crate) fn term(self, english: &str) -> &str {
-        let found = TERMS.iter().find(|(known, _)| *known == english);
-        match (self.language, found) {
-            (Language::Chinese, Some((_, chinese))) => chinese,
-            _ => english,
+        match self.language {
+            Language::English => english,
+            Language::Chinese => chinese(english),
         }
     }
 }
 
-const TERMS: [(&str, &str); 85] = [
+fn chinese(english: &str) -> &str {
+    TERMS.iter().find(|(known, _)| *known == english).map_or(english, |(_, chinese)| chinese)
+}
+
+const TERMS: [(&str, &str); 90] = [
     ("process", "进程"),
     ("this end", "本端"),
     ("peer", "对端"),
@@ -100,4 +103,47 @@ const TERMS: [(&str, &str); 85] = [
     ("actual", "实际"),
     ("baseline RTT", "基线 RTT"),
     ("average RTT", "平均 RTT"),
+    ("not TCP", "非 TCP"),
+    ("fragments", "IP 分片"),
+    ("cut inside the TCP header", "在 TCP 头内被截断"),
+    ("filtered", "被过滤"),
+    ("of connections beyond the limit", "属于超出上限的连接"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_flow::connection::Label;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    /// The sources below `folder`, without this one.
+    fn sources(folder: &Path) -> String {
+        let mut text = String::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                text += &sources(&path);
+            } else if !path.ends_with("terms.rs") {
+                text += &std::fs::read_to_string(&path).unwrap_or_default();
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn each_term_stands_once_and_is_used() {
+        let known: BTreeSet<&str> = TERMS.iter().map(|(english, _)| *english).collect();
+        assert_eq!(known.len(), TERMS.len(), "a term has one translation");
+        let source = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+        let labels: Vec<String> = Label::ALL.map(|one| one.name().replace('_', " ")).into();
+        for english in known {
+            let is_used = source.contains(&format!("\"{english}\""))
+                || labels.iter().any(|label| label == english);
+            assert!(is_used, "nothing shows `{english}`");
+        }
+        for label in labels {
+            assert_ne!(chinese(&label), label, "{label} has no Chinese term");
+        }
+    }
+}

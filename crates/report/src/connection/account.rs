@@ -18,7 +18,7 @@ use fullpipe_flow::finding::{Finding, Remedy};
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::change::Change;
 use fullpipe_model::units::Duration;
-use sentences::{Part, Sentences};
+use sentences::{Part, Sentences, WhoActs};
 
 /// Below this share of the time, what the network took is not worth naming.
 const SMALL: f64 = 0.05;
@@ -82,7 +82,7 @@ pub fn answer(
     if is_application && network.as_secs_f64() < SMALL * account.time.as_secs_f64() {
         claim += words.no_network();
     }
-    let (remedy, who) = (words.remedy(first.cause), words.who(first));
+    let (remedy, who) = (words.remedy(first.cause), words.who(WhoActs::against(first)));
     let held = match first.cause {
         Cause::Transfer(limit) => {
             first.direction.map(|direction| HeldData { direction, limit, remedy: None })
@@ -108,34 +108,29 @@ fn of_transfer(
     let headline = explained.diagnosis(direction)?.headline();
     let words = sentences(language);
     let (what, who) = if headline.is_guess() {
-        (words.guessed(part.direction, &language.headline(&headline)), words.nobody_yet())
+        (words.guessed(part.direction, &language.headline(&headline)), WhoActs::NotKnown)
     } else {
         let data = words.data(part.direction, limit);
         let event = told(language, &data, &language.event(finding));
-        (event, who_acts(explained, finding, part, words))
+        (event, who_acts(explained, finding, part))
     };
     let claim = told(language, share, &what);
     let (remedy, changes) = (Some(language.remedy(finding.remedy)), finding.changes.clone());
     let held = Some(HeldData { direction, limit, remedy: Some(finding.remedy) });
-    Some(WaitAnswer { claim, remedy, changes, who, held })
+    Some(WaitAnswer { claim, remedy, changes, who: words.who(who), held })
 }
 
 /// Who has to act against a limit of the data.
-fn who_acts(
-    explained: &DiagnosedConnection,
-    finding: &Finding,
-    part: &AccountPart,
-    words: &dyn Sentences,
-) -> &'static str {
+fn who_acts(explained: &DiagnosedConnection, finding: &Finding, part: &AccountPart) -> WhoActs {
     let is_policer = |cause: PacketCause| matches!(cause, PacketCause::Policer(_));
     let mut causes = part.direction.into_iter().flat_map(|way| explained.sub_causes(way));
     if finding.evidence.burst.is_some() || causes.any(is_policer) {
-        return words.sends_evenly();
+        return WhoActs::EvenSender;
     }
     if finding.evidence.flights.is_some() {
-        return words.nobody_for_short();
+        return WhoActs::NobodyOfShort;
     }
-    words.who(part)
+    WhoActs::against(part)
 }
 
 /// What took most of a connection's time, in a few words for a table; `None` where that is a limit

@@ -1,9 +1,9 @@
 //! Where the time went, in Chinese.
 
-use super::sentences::{Part, Sentences};
+use super::sentences::{Part, Sentences, WhoActs};
 use super::{each, rounded};
 use fullpipe_flow::Language;
-use fullpipe_flow::account::{Account, AccountPart, Cause, Owner};
+use fullpipe_flow::account::{Account, Cause, Owner};
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::units::Duration;
@@ -161,21 +161,21 @@ impl Sentences for Chinese {
         })
     }
 
-    fn who(&self, part: &AccountPart) -> &'static str {
-        match (part.cause, part.owner) {
-            (Cause::Transfer(Limit::Link), _) => "无人：路径的承载能力就是如此",
-            (Cause::Transfer(Limit::Unknown), _) => "尚不清楚",
-            (Cause::Turns, _) => "客户端：其程序一次只问一件事",
-            (Cause::Tls, _) => "服务器和客户端：各自的 TLS 设置",
-            (Cause::DelayedAck, Owner::ServerHost) => "客户端：其程序",
-            (Cause::DelayedAck, _) => "服务器：其程序",
-            (_, Owner::ClientApplication) => "客户端：其程序",
-            (_, Owner::ClientHost) => "客户端：其系统",
-            (_, Owner::ServerApplication) => "服务器：其程序",
-            (_, Owner::ServerHost) => "服务器：其系统",
-            (_, Owner::Path) => "路径",
-            (_, Owner::PeerGone) => "沉默那一端的运营者，或通往它的路径的运营者",
-            (_, Owner::NotCaptured | Owner::Nobody) => "无人",
+    fn who(&self, who: WhoActs) -> &'static str {
+        match who {
+            WhoActs::ClientProgram => "客户端：其程序",
+            WhoActs::ClientSystem => "客户端：其系统",
+            WhoActs::ServerProgram => "服务器：其程序",
+            WhoActs::ServerSystem => "服务器：其系统",
+            WhoActs::Asker => "客户端：其程序一次只问一件事",
+            WhoActs::BothOfTls => "服务器和客户端：各自的 TLS 设置",
+            WhoActs::Path => "路径",
+            WhoActs::EvenSender => "发送方（请均匀发送），或路径的运营者",
+            WhoActs::SilentEnd => "沉默那一端的运营者，或通往它的路径的运营者",
+            WhoActs::NobodyOfPath => "无人：路径的承载能力就是如此",
+            WhoActs::NobodyOfShort => "无人：任何设置都无法使其快十分之一",
+            WhoActs::Nobody => "无人",
+            WhoActs::NotKnown => "尚不清楚",
         }
     }
 
@@ -206,18 +206,6 @@ impl Sentences for Chinese {
 
     fn no_network(&self) -> &'static str {
         "；网络中没有缓慢之处"
-    }
-
-    fn nobody_yet(&self) -> &'static str {
-        "尚不清楚"
-    }
-
-    fn sends_evenly(&self) -> &'static str {
-        "发送方（请均匀发送），或路径的运营者"
-    }
-
-    fn nobody_for_short(&self) -> &'static str {
-        "无人：任何设置都无法使其快十分之一"
     }
 }
 

@@ -1,8 +1,8 @@
 //! Where the time went, in English.
 
-use super::sentences::{Part, Sentences};
+use super::sentences::{Part, Sentences, WhoActs};
 use super::{each, rounded};
-use fullpipe_flow::account::{Account, AccountPart, Cause, Owner};
+use fullpipe_flow::account::{Account, Cause, Owner};
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::units::Duration;
@@ -193,23 +193,21 @@ impl Sentences for English {
         })
     }
 
-    fn who(&self, part: &AccountPart) -> &'static str {
-        match (part.cause, part.owner) {
-            (Cause::Transfer(Limit::Link), _) => "nobody: the path carries no more",
-            (Cause::Transfer(Limit::Unknown), _) => "not known yet",
-            // Fewer questions are asked by who asks them.
-            (Cause::Turns, _) => "the client: its program asks one thing after another",
-            (Cause::Tls, _) => "the server and the client: their settings of TLS",
-            // The ACK is delayed at one end; the other can write so that it need not wait for it.
-            (Cause::DelayedAck, Owner::ServerHost) => "the client: its program",
-            (Cause::DelayedAck, _) => "the server: its program",
-            (_, Owner::ClientApplication) => "the client: its program",
-            (_, Owner::ClientHost) => "the client: its system",
-            (_, Owner::ServerApplication) => "the server: its program",
-            (_, Owner::ServerHost) => "the server: its system",
-            (_, Owner::Path) => "the path",
-            (_, Owner::PeerGone) => "whoever runs the end that is silent, or the path to it",
-            (_, Owner::NotCaptured | Owner::Nobody) => "nobody",
+    fn who(&self, who: WhoActs) -> &'static str {
+        match who {
+            WhoActs::ClientProgram => "the client: its program",
+            WhoActs::ClientSystem => "the client: its system",
+            WhoActs::ServerProgram => "the server: its program",
+            WhoActs::ServerSystem => "the server: its system",
+            WhoActs::Asker => "the client: its program asks one thing after another",
+            WhoActs::BothOfTls => "the server and the client: their settings of TLS",
+            WhoActs::Path => "the path",
+            WhoActs::EvenSender => "the sender, by sending evenly, or whoever runs the path",
+            WhoActs::SilentEnd => "whoever runs the end that is silent, or the path to it",
+            WhoActs::NobodyOfPath => "nobody: the path carries no more",
+            WhoActs::NobodyOfShort => "nobody: no setting makes it a tenth faster",
+            WhoActs::Nobody => "nobody",
+            WhoActs::NotKnown => "not known yet",
         }
     }
 
@@ -237,18 +235,6 @@ impl Sentences for English {
 
     fn no_network(&self) -> &'static str {
         "; nothing in the network is slow"
-    }
-
-    fn nobody_yet(&self) -> &'static str {
-        "not known yet"
-    }
-
-    fn sends_evenly(&self) -> &'static str {
-        "the sender, by sending evenly, or whoever runs the path"
-    }
-
-    fn nobody_for_short(&self) -> &'static str {
-        "nobody: no setting makes it a tenth faster"
     }
 }
 

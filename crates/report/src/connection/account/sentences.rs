@@ -25,6 +25,51 @@ impl Part<'_> {
     }
 }
 
+/// Who has to act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WhoActs {
+    ClientProgram,
+    ClientSystem,
+    ServerProgram,
+    ServerSystem,
+    /// Fewer questions are asked by who asks them.
+    Asker,
+    /// Both ends: how TLS is set.
+    BothOfTls,
+    Path,
+    /// Who sends without pause, or who runs the path.
+    EvenSender,
+    SilentEnd,
+    /// The path is full.
+    NobodyOfPath,
+    /// A short transfer that nothing held.
+    NobodyOfShort,
+    Nobody,
+    NotKnown,
+}
+
+impl WhoActs {
+    /// Against what took a part of the time.
+    pub(super) const fn against(part: &AccountPart) -> WhoActs {
+        match (part.cause, part.owner) {
+            (Cause::Transfer(Limit::Link), _) => WhoActs::NobodyOfPath,
+            (Cause::Transfer(Limit::Unknown), _) => WhoActs::NotKnown,
+            (Cause::Turns, _) => WhoActs::Asker,
+            (Cause::Tls, _) => WhoActs::BothOfTls,
+            // The ACK is delayed at one end; the other can write so that it need not wait for it.
+            (Cause::DelayedAck, Owner::ServerHost) => WhoActs::ClientProgram,
+            (Cause::DelayedAck, _) => WhoActs::ServerProgram,
+            (_, Owner::ClientApplication) => WhoActs::ClientProgram,
+            (_, Owner::ClientHost) => WhoActs::ClientSystem,
+            (_, Owner::ServerApplication) => WhoActs::ServerProgram,
+            (_, Owner::ServerHost) => WhoActs::ServerSystem,
+            (_, Owner::Path) => WhoActs::Path,
+            (_, Owner::PeerGone) => WhoActs::SilentEnd,
+            (_, Owner::NotCaptured | Owner::Nobody) => WhoActs::Nobody,
+        }
+    }
+}
+
 /// A language's sentences.
 pub(super) trait Sentences {
     /// `4 s of 4.01 s`.
@@ -38,7 +83,7 @@ pub(super) trait Sentences {
     /// What would change it; `None` where nothing is known of that.
     fn remedy(&self, cause: Cause) -> Option<&'static str>;
     /// Who has to act.
-    fn who(&self, part: &AccountPart) -> &'static str;
+    fn who(&self, who: WhoActs) -> &'static str;
     /// Whose time it was, in a cell.
     fn owner(&self, owner: Owner) -> &'static str;
     /// The data of a direction, held by a limit.
@@ -47,10 +92,4 @@ pub(super) trait Sentences {
     fn guessed(&self, direction: Option<Direction>, headline: &str) -> String;
     /// An application took the time.
     fn no_network(&self) -> &'static str;
-    /// Who acts where the answer is a guess.
-    fn nobody_yet(&self) -> &'static str;
-    /// Who acts against a path that drops from bursts.
-    fn sends_evenly(&self) -> &'static str;
-    /// Who acts where nothing held a short transfer.
-    fn nobody_for_short(&self) -> &'static str;
 }

@@ -71,7 +71,7 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
             sure(judged.and_then(|diagnosis| diagnosis.headline().sure())),
         ]);
     }
-    let mut text = titled(report, &counted(report, top, layout.language), layout);
+    let mut text = titled(report, &counted(report, top, layout), layout);
     if !table.is_empty() {
         text += &format!("\n{}", table.render(layout));
         text += &worst(report, layout);
@@ -177,20 +177,21 @@ fn limited_by(explained: &DiagnosedConnection, layout: Layout) -> String {
 }
 
 /// How many connections there are, and how many are not in the table.
-fn counted(report: &Report, top: usize, language: Language) -> String {
+fn counted(report: &Report, top: usize, layout: Layout) -> String {
+    let language = layout.language;
     let (all, shown) = (report.total(), report.connections.len().min(top));
     let is_cut = all > shown as u64;
     let counts = &report.counts;
     let rest: Vec<String> = [
-        (counts.not_tcp, ["not TCP", "非 TCP"]),
-        (counts.fragments, ["fragments", "IP 分片"]),
-        (counts.cut, ["cut inside the TCP header", "在 TCP 头内被截断"]),
-        (counts.filtered, ["filtered", "被过滤"]),
-        (counts.untracked, ["of connections beyond the limit", "属于超出上限的连接"]),
+        (counts.not_tcp, "not TCP"),
+        (counts.fragments, "fragments"),
+        (counts.cut, "cut inside the TCP header"),
+        (counts.filtered, "filtered"),
+        (counts.untracked, "of connections beyond the limit"),
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{count} {}", what[language as usize]))
+    .map(|(count, what)| format!("{count} {}", layout.term(what)))
     .collect();
     let mut text = labels::evidence(counts, language);
     text += &match language {
