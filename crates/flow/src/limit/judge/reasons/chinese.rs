@@ -6,7 +6,7 @@ pub(super) fn says(english: &'static str) -> &'static str {
     SENTENCES.iter().find(|(known, _)| *known == english).map_or(english, |(_, chinese)| chinese)
 }
 
-const SENTENCES: [(&str, &str); 112] = [
+pub(super) const SENTENCES: [(&str, &str); 112] = [
     (
         "a round trip carries {} of the 90th percentile of the windows",
         "每个往返传输窗口第 90 百分位的 {}",

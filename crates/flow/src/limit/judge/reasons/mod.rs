@@ -135,19 +135,28 @@ mod tests {
             names.dedup();
             assert_eq!(names.len(), meanings.len(), "{source:?}");
             for meaning in meanings {
-                for (value, language, typical) in [
-                    (0.5, Language::English, "typical: "),
-                    (0.5, Language::Chinese, "通常："),
-                    (1.0, Language::Chinese, "通常："),
-                ] {
-                    let words = meaning.words(value, 0.25, None, language).unwrap();
-                    assert!(words.contains(typical) && !words.contains("{}"), "{words}");
-                    let is_english = [" the ", " of "].iter().any(|word| words.contains(word));
-                    assert!(language == Language::English || !is_english, "{words}");
+                // Known, the other answer of a question, and not known.
+                for value in [0.5, 1.0, -1.0] {
+                    let told = Language::ALL.map(|one| meaning.words(value, 0.25, None, one));
+                    let [english, chinese] = told;
+                    assert_eq!(english.is_some(), chinese.is_some(), "{}", meaning.name);
+                    let (Some(english), Some(chinese)) = (english, chinese) else { continue };
+                    let says = chinese.split("（通常：").next().unwrap();
+                    let has_letters = says.chars().any(|letter| letter > '\u{4e00}');
+                    assert!(has_letters && !says.contains(" the "), "{english}: {chinese}");
+                    assert!(!english.contains("{}") && !chinese.contains("{}"), "{chinese}");
                 }
-                let absent = meaning.words(-1.0, 0.25, None, Language::Chinese);
-                assert!(absent.is_none_or(|words| !words.contains(" was ")), "{}", meaning.name);
             }
+        }
+    }
+
+    #[test]
+    fn each_chinese_sentence_is_of_a_trait() {
+        let sources = [Source::Capture, Source::Samples, Source::ReceiverSamples];
+        let said: Vec<&str> =
+            sources.into_iter().flat_map(meanings).flat_map(Meaning::sentences).collect();
+        for (english, _) in chinese::SENTENCES {
+            assert!(said.contains(&english), "no trait says `{english}`");
         }
     }
 

@@ -62,6 +62,13 @@ impl Meaning {
         Meaning { name, subject, form, says, absent: "" }
     }
 
+    /// Everything that it may say, with `{}` where the value stands.
+    #[cfg(test)]
+    pub fn sentences(&self) -> Vec<&'static str> {
+        let not = if let Form::Holds(not) = self.form { not } else { "" };
+        vec![self.says, self.absent, not]
+    }
+
     /// Adds words for a source that does not have the number.
     pub const fn or(self, absent: &'static str) -> Self {
         Meaning { absent, ..self }
