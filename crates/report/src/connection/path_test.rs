@@ -372,4 +372,31 @@ mod tests {
         let text = page(&Measured { machine, ..measured() });
         assert!(text.contains("the sender's machine") && text.contains("--parallel"), "{text}");
     }
+
+    #[test]
+    fn in_chinese_nothing_stays_english() {
+        let loss = Loss {
+            lost_segments: 3,
+            sent_segments: 1000,
+            spurious_segments: 1,
+            share: 0.003,
+            share_least: 0.001,
+            share_most: 0.01,
+        };
+        let policer = Some(Rate::from_bits_per_sec(50_000_000));
+        let by = OwnLimit::DidNotRead;
+        let machine = Some(MachineLimit { end: End::Receiver, cpu: 0.98, by });
+        let congestion_control = Some("cubic".into());
+        let measured =
+            Measured { loss: Some(loss), policer, machine, congestion_control, ..measured() };
+        let hosts = TestedHosts { far: "B", idle_rtt: Duration::from_millis(20) };
+        let run = TestedRun { at_once: false, measured: &measured, rfc6349: None };
+        let layout = Layout { language: Language::Chinese, ..Layout::default() };
+        let text = render(hosts, &[run], layout);
+        let words = text.split(|letter: char| !letter.is_ascii_alphabetic());
+        let words = words.filter(|word| word.len() > 3 && word.chars().all(char::is_lowercase));
+        let english: Vec<&str> =
+            words.filter(|word| !["cubic", "bytes", "parallel"].contains(word)).collect();
+        assert!(english.is_empty(), "{english:?}: {text}");
+    }
 }
