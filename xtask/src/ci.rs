@@ -10,6 +10,9 @@ use std::time::Instant;
 
 /// How much a trial of the relay carries in its soak.
 const SOAK: &str = "7GB";
+/// What the steps of a whole run leave in an empty target folder, without incremental builds:
+/// measured XX GB.
+const BUILD_GB: u64 = 15;
 const PURE: [&str; 3] = ["fullpipe-model", "fullpipe-flow", "fullpipe-report"];
 const WASM: &str = "wasm32-unknown-unknown";
 
@@ -30,6 +33,7 @@ const fn always(name: &'static str, run: fn() -> anyhow::Result<()>) -> CiStep {
 /// The steps in their order. The tests are last, so that the test runner's summary is at the end
 /// of the output.
 const STEPS: &[CiStep] = &[
+    always("room: the disk holds what is built", room),
     always("tidy: doors, purity, sizes, leftovers", crate::tidy::run),
     always("fmt", || cargo(&["fmt", "--all", "--check"], &[])),
     always("clippy", || {
@@ -155,6 +159,24 @@ fn short(name: &str) -> &str {
 #[allow(clippy::disallowed_methods, reason = "a chore times its steps")]
 pub fn now() -> Instant {
     Instant::now()
+}
+
+/// A disk that fills up ends some later step with a message that is about something else.
+fn room() -> anyhow::Result<()> {
+    let target = crate::build::target_folder();
+    std::fs::create_dir_all(&target)
+        .with_context(|| format!("make the folder {}", target.display()))?;
+    let shown = Command::new("df").args(["-B1", "--output=avail"]).arg(&target).output();
+    let text = String::from_utf8(shown.context("start df")?.stdout)?;
+    let free: u64 = text.lines().last().unwrap_or_default().trim().parse().context("read df")?;
+    let free = free / 1_000_000_000;
+    eprintln!("{free} GB are free where {} is", target.display());
+    ensure!(
+        free >= BUILD_GB || target.join("doc").exists(),
+        "a build in an empty folder takes some {BUILD_GB} GB: remove older builds, or set \
+         CARGO_TARGET_DIR to a folder on another disk"
+    );
+    Ok(())
 }
 
 /// All tests, the property tests with the same cases each time: a commit that passed passes again.
