@@ -495,14 +495,17 @@ fn receive_by(
                 return readers::receive(scenario, resource, stop);
             }
             let pauses = scenario.transfer.read_pause_every.zip(scenario.transfer.read_pause);
+            let requests = scenario.transfer.requests.unwrap_or(1);
             let options = DownloadOptions {
                 max_duration: Some(scenario.transfer.duration),
+                requests,
+                ask_after: scenario.transfer.ask_after.unwrap_or_default(),
                 read_rate: scenario.transfer.read_rate,
                 read_block: scenario.transfer.read_block,
                 read_pauses: pauses.map(|(every, pause)| ReadPauses { every, pause }),
                 rcvbuf: scenario.transfer.receive_buffer,
                 // In virtual time entering a program costs more than a packet.
-                wait_all: virtual_time,
+                wait_all: virtual_time && requests == 1,
                 ..DownloadOptions::default()
             };
             downloaded(&DownloadRequest { resource: resource.clone(), options }, stop, progress)

@@ -68,6 +68,7 @@ const KEYS: &[Key] = &[
     key("limit_rate", "[transfer]\nclient = 'get'\n@", &["'1.6mbit'", "'200kB/s'"]),
     key("carriers", "[transfer]\nclient = 'relay'\nsize = '1MB'\n@", &["4", "'4'"]),
     key("warm", "[transfer]\nclient = 'relay'\nsize = '1MB'\n@", &["true"]),
+    key("ask_after", "[transfer]\nrequests = 3\nsize = '1MB'\n@", &["'200ms'", "'0.2s'"]),
     key("answer_after", "[transfer]\n@", &["'200ms'", "'0.2s'"]),
     key("keepalive", "[transfer]\nclient = 'curl'\n@", &["2", "'2'", "'2s'"]),
     key("upload", "[transfer]\n@", &["true"]),

@@ -1,4 +1,4 @@
-//! One request and its response: connect, ask, receive.
+//! One connection with its requests and their responses: connect, ask, receive.
 
 use super::connection::{self, Socket};
 use super::intervals::Intervals;
@@ -11,15 +11,17 @@ use bytes::Bytes as Buffer;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
+use hyper::client::conn::http1::SendRequest;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, Uri};
 use hyper_util::rt::TokioIo;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use tokio::time::{Sleep, sleep};
 
-/// A request, and what it needs while it runs.
+/// A download, and what it needs while it runs.
 pub(super) struct Attempt<'a> {
     request: &'a DownloadRequest,
     stop: &'a Stop,
@@ -55,42 +57,54 @@ impl<'a> Attempt<'a> {
         let first_byte = Arc::new(OnceLock::new());
         let content_length = Arc::new(OnceLock::new());
         let socket = Socket::new(stream, options, first_byte.clone(), content_length.clone());
-        let response = self
-            .unless_interrupted(RequestPhase::Response, ask(socket, &self.request.resource))
-            .await?;
-        let response = response.map_err(|source| DownloadError::Response {
-            url: self.request.resource.url(),
-            peer: connected.peer,
-            source,
-        })?;
+        let (resource, peer) = (&self.request.resource, connected.peer);
+        let asked = async {
+            let mut asker = Asker::new(socket, resource, peer).await?;
+            let response = asker.ask(resource).await?;
+            Ok((asker, response))
+        };
+        let (asker, response) = self.unless_interrupted(RequestPhase::Response, asked).await??;
         timing.starttransfer =
             first_byte.get().copied().unwrap_or_else(clock::now).since(self.started);
-        if !response.status().is_success() {
-            let (url, status) = (self.request.resource.url(), response.status());
-            return Err(DownloadError::Status { url, status });
-        }
         if let Some(length) = response.body().size_hint().exact() {
             // It is set only once, here.
             let _ = content_length.set(length);
         }
-        self.receive(response, connected, timing).await
+        self.receive(asker, response, connected, timing).await
     }
 
     async fn receive(
         &mut self,
+        mut asker: Asker,
         response: Response<Incoming>,
         connection: Connected,
         mut timing: Timing,
     ) -> Result<Download, DownloadError> {
         let (status, server) = (response.status().as_u16(), text(&response, header::SERVER));
-        let mut body = response.into_body();
-        let content_length = body.size_hint().exact().map(Bytes::new);
-        (self.observer)(DownloadEvent::Headers { content_length });
         let mut received = Received {
             body: Bytes::ZERO,
+            before: Bytes::ZERO,
             intervals: Intervals::new(self.request.options.interval),
         };
-        let outcome = self.read(&mut body, content_length, &mut received).await?;
+        let mut content_length = Some(Bytes::ZERO);
+        let mut next = Some(response);
+        let mut outcome = DownloadOutcome::Complete;
+        let mut left = self.request.options.requests;
+        while let Some(response) = next.take() {
+            let mut body = response.into_body();
+            let length = body.size_hint().exact().map(Bytes::new);
+            content_length = content_length.zip(length).map(|(all, length)| all + length);
+            (self.observer)(DownloadEvent::Headers { content_length: length });
+            received.before = received.body;
+            outcome = self.read(&mut body, length, &mut received).await?;
+            left -= 1;
+            if outcome == DownloadOutcome::Complete && left > 0 {
+                match self.ask_again(&mut asker).await {
+                    Ok(response) => next = Some(response?),
+                    Err(interrupted) => outcome = interrupted,
+                }
+            }
+        }
         timing.total = self.elapsed();
         for interval in received.intervals.finish(timing.total) {
             (self.observer)(DownloadEvent::Interval(*interval));
@@ -107,6 +121,25 @@ impl<'a> Attempt<'a> {
             timing,
             intervals: received.intervals.into_all(),
         })
+    }
+
+    /// The response to the same request once more, or what ended the download before.
+    async fn ask_again(
+        &self,
+        asker: &mut Asker,
+    ) -> Result<Result<Response<Incoming>, DownloadError>, DownloadOutcome> {
+        let options = &self.request.options;
+        let ask = async {
+            if options.ask_after > Duration::ZERO {
+                sleep(options.ask_after.into()).await;
+            }
+            asker.ask(&self.request.resource).await
+        };
+        tokio::select! {
+            biased;
+            outcome = interrupted(self.stop, options, self.started) => Err(outcome),
+            response = ask => Ok(response),
+        }
     }
 
     /// Reads the body until its end, or until something else ends the download.
@@ -152,7 +185,8 @@ impl<'a> Attempt<'a> {
     /// Consumes a piece of the body.
     fn take(&self, data: &[u8], received: &mut Received) -> Result<(), DownloadError> {
         if self.request.options.verify
-            && let Some((offset, expected, found)) = content::first_difference(received.body, data)
+            && let Some((offset, expected, found)) =
+                content::first_difference(received.body - received.before, data)
         {
             let url = self.request.resource.url();
             return Err(DownloadError::Content { url, offset, expected, found });
@@ -184,21 +218,57 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// The part of a body received so far.
+/// The parts of bodies received so far.
 struct Received {
     body: Bytes,
+    /// What was received with the responses before this one.
+    before: Bytes,
     intervals: Intervals,
 }
 
-/// Sends the request and waits for the response's headers; a task of the runtime then drives the
-/// connection.
-async fn ask(socket: Socket, asked: &Resource) -> hyper::Result<Response<Incoming>> {
-    let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
-        .max_buf_size(DownloadOptions::READ_BUFFER_MAX.get() as usize)
-        .handshake(TokioIo::new(socket))
-        .await?;
-    // Its errors also appear in the response and its body.
-    tokio::spawn(connection);
+/// A connection on which requests are sent.
+struct Asker {
+    sender: SendRequest<Empty<Buffer>>,
+    peer: SocketAddr,
+}
+
+impl Asker {
+    /// A connection whose socket is connected; a task of the runtime drives it.
+    async fn new(
+        socket: Socket,
+        asked: &Resource,
+        peer: SocketAddr,
+    ) -> Result<Asker, DownloadError> {
+        let made = hyper::client::conn::http1::Builder::new()
+            .max_buf_size(DownloadOptions::READ_BUFFER_MAX.get() as usize)
+            .handshake(TokioIo::new(socket))
+            .await;
+        let (sender, connection) = made.map_err(|source| no_response(asked, peer, source))?;
+        // Its errors also appear in the response and its body.
+        tokio::spawn(connection);
+        Ok(Asker { sender, peer })
+    }
+
+    /// Sends a request, and waits for the response's headers.
+    async fn ask(&mut self, asked: &Resource) -> Result<Response<Incoming>, DownloadError> {
+        let answered = async {
+            self.sender.ready().await?;
+            self.sender.send_request(request(asked)).await
+        };
+        let response = answered.await.map_err(|source| no_response(asked, self.peer, source))?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(DownloadError::Status { url: asked.url(), status });
+        }
+        Ok(response)
+    }
+}
+
+fn no_response(asked: &Resource, peer: SocketAddr, source: hyper::Error) -> DownloadError {
+    DownloadError::Response { url: asked.url(), peer, source }
+}
+
+fn request(asked: &Resource) -> hyper::Request<Empty<Buffer>> {
     let mut request = hyper::Request::new(Empty::<Buffer>::new());
     let host = asked.server.to_string();
     let agent = concat!("fullpipe/", env!("CARGO_PKG_VERSION"));
@@ -209,7 +279,7 @@ async fn ask(socket: Socket, asked: &Resource) -> hyper::Result<Response<Incomin
         request.headers_mut().insert(name, value);
     }
     *request.uri_mut() = asked.path.parse().unwrap_or_else(|_| Uri::from_static("/"));
-    sender.send_request(request).await
+    request
 }
 
 /// Waits for anything that ends a download early, and returns which it was.

@@ -68,6 +68,10 @@ pub struct DownloadOptions {
     pub interval: Duration,
     /// Ends the download after this time since its start; the result is what arrived until then.
     pub max_duration: Option<Duration>,
+    /// How often it is fetched, one request after another on one connection, at least once.
+    pub requests: u32,
+    /// How long the application takes from an answer to its next request.
+    pub ask_after: Duration,
     /// A slow reader: the application reads at most this much from the socket, including headers,
     /// in steps of at most [`crate::pace::STEP`].
     pub read_rate: Option<Rate>,
@@ -100,6 +104,8 @@ impl Default for DownloadOptions {
         DownloadOptions {
             interval: Duration::from_millis(100),
             max_duration: None,
+            requests: 1,
+            ask_after: Duration::ZERO,
             read_rate: None,
             read_block: None,
             read_pauses: None,
@@ -163,7 +169,7 @@ pub struct Download {
     /// The connection that carried the body.
     #[serde(flatten)]
     pub connection: Connected,
-    /// Length of the body as announced.
+    /// Length of the body as announced, of all answers together.
     #[serde(rename = "content_length_bytes", serialize_with = "column::bytes_optional::serialize")]
     pub content_length: Option<Bytes>,
     /// Length of the body as received.
@@ -235,6 +241,9 @@ fn check(options: &DownloadOptions) -> Result<(), DownloadError> {
     let refuse = |option, value: String, must| Err(DownloadError::Option { option, value, must });
     if options.interval < Duration::from_millis(1) {
         return refuse("interval", options.interval.to_string(), "must be at least 1 ms");
+    }
+    if options.requests == 0 {
+        return refuse("requests", "0".into(), "must be at least 1");
     }
     if options.read_rate == Some(Rate::ZERO) {
         return refuse(

@@ -79,6 +79,24 @@ fn a_result_row_has_its_units_in_its_column_names() {
 }
 
 #[test]
+fn requests_follow_each_other_on_one_connection_when_the_client_asks() {
+    let server = Serving::start(ServerOptions::default());
+    let ask_after = Duration::from_millis(30);
+    let options = DownloadOptions { requests: 4, ask_after, verify: true, ..Default::default() };
+    let got = fetch(server.addr, "/bytes/100000", options.clone()).unwrap();
+    assert_eq!(got.outcome, DownloadOutcome::Complete);
+    assert_eq!((got.body.get(), got.content_length), (400_000, Some(Bytes::new(400_000))));
+    assert_eq!(got.intervals.iter().map(|interval| interval.body).sum::<Bytes>(), got.body);
+    assert!(got.timing.total >= Duration::from_millis(90), "{:?}", got.timing);
+    let max_duration = Some(Duration::from_millis(50));
+    let got = fetch(server.addr, "/bytes/1", DownloadOptions { max_duration, ..options }).unwrap();
+    assert_eq!(got.outcome, DownloadOutcome::StoppedAfterDuration);
+    assert!((1..4).contains(&got.body.get()), "the time ends between two answers");
+    let served = server.end();
+    assert_eq!(served.connections, 2);
+}
+
+#[test]
 fn a_download_ends_with_its_duration() {
     let server =
         Serving::start(ServerOptions { write_rate: Some(rate("1mbit")), ..Default::default() });

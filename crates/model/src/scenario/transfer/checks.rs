@@ -59,6 +59,7 @@ fn only_with_builtin_ends(
         ("write_rate", file.write_rate.is_some(), server == Server::Builtin, "server"),
         ("send_buffer", file.send_buffer.is_some(), server == Server::Builtin, "server"),
         ("answer_after", file.answer_after.is_some(), server == Server::Builtin, "server"),
+        ("ask_after", file.ask_after.is_some(), client == Client::Builtin, "client"),
     ];
     for (key, given, builtin, end) in builtin_only {
         if given && !builtin {
@@ -69,12 +70,18 @@ fn only_with_builtin_ends(
 }
 
 /// Several downloads, one after another or at once: curl can, from servers that keep connections
-/// open.
+/// open, and our own client can do the former.
 fn several_downloads(file: &TransferFile, server: Server, client: Client) -> Result<(), String> {
     for (key, count) in [("requests", file.requests), ("connections", file.connections)] {
         let Some(count) = count else { continue };
-        if client != Client::Curl {
-            return Err(format!("transfer.{key} works with client = \"curl\" only"));
+        match (key, client) {
+            (_, Client::Curl) | ("requests", Client::Builtin) => {}
+            ("requests", _) => {
+                return Err(
+                    "transfer.requests works with client = \"builtin\" or \"curl\" only".into()
+                );
+            }
+            _ => return Err(format!("transfer.{key} works with client = \"curl\" only")),
         }
         if !(1..=DOWNLOADS_MAX).contains(&count) {
             return Err(format!("transfer.{key} must be between 1 and {DOWNLOADS_MAX}"));
@@ -98,8 +105,13 @@ fn several_downloads(file: &TransferFile, server: Server, client: Client) -> Res
 
 /// What keeps a connection idle and alive, and who opens it.
 fn idle_and_upload(file: &TransferFile, server: Server, client: Client) -> Result<(), String> {
-    if file.answer_after.is_some_and(|time| time > ANSWER_AFTER_MAX) {
-        return Err(format!("transfer.answer_after must be at most {ANSWER_AFTER_MAX}"));
+    for (key, time) in [("answer_after", file.answer_after), ("ask_after", file.ask_after)] {
+        if time.is_some_and(|time| time > ANSWER_AFTER_MAX) {
+            return Err(format!("transfer.{key} must be at most {ANSWER_AFTER_MAX}"));
+        }
+    }
+    if file.ask_after.is_some() && file.requests.is_none() {
+        return Err("transfer.ask_after needs transfer.requests: how often the client asks".into());
     }
     if let Some(idle) = file.keepalive {
         if client != Client::Curl {
@@ -116,6 +128,7 @@ fn idle_and_upload(file: &TransferFile, server: Server, client: Client) -> Resul
         file.receive_buffer.is_some(),
         file.send_buffer.is_some(),
         file.answer_after.is_some(),
+        file.requests.is_some(),
     ];
     let is_plain = (server, client) == (Server::Builtin, Client::Builtin) && !own.contains(&true);
     if file.upload && !is_plain {
@@ -167,6 +180,9 @@ fn readers(file: &TransferFile, server: Server, client: Client) -> Result<(), St
     }
     if file.read_rate.is_some() || file.read_pause.is_some() {
         return Err("give transfer.readers a read_rate each, and transfer none".into());
+    }
+    if file.requests.is_some() {
+        return Err("give transfer.readers or transfer.requests, not both".into());
     }
     if file.readers.iter().flat_map(|one| one.read_rate).any(|rate| rate.bits_per_sec() < 8_000) {
         return Err("transfer.readers.read_rate must be at least 1 kB/s".into());

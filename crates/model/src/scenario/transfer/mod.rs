@@ -96,7 +96,7 @@ transfer_keys! {
         ]
         port: Option<u16>,
         /// The client fetches the file this often, one request after another on one connection
-        /// (curl only).
+        /// (built-in client and curl only).
         [
             serde(skip_serializing_if = "Option::is_none"),
             serde(deserialize_with = "written::count_optional")
@@ -108,6 +108,10 @@ transfer_keys! {
             serde(deserialize_with = "written::count_optional")
         ]
         connections: Option<u32>,
+        /// The client's application takes this long from an answer to its next request (built-in
+        /// client only).
+        [serde(skip_serializing_if = "Option::is_none")]
+        ask_after: Option<Duration>,
         /// The server's application takes this long to answer each request (built-in server only).
         [serde(skip_serializing_if = "Option::is_none")]
         answer_after: Option<Duration>,
