@@ -1,5 +1,5 @@
-//! Time and bytes by limit, summed over connections by process, control group and port: what an
-//! exporter shows.
+//! Time by limit and by owner, and bytes, summed over connections by process, control group and
+//! port: what an exporter shows.
 //!
 //! [`Totals::look`] adds what the last look of a [`Watch`] found. The number of groups is bounded:
 //! what does not fit is summed as [`Group::other`], so the sums over all groups are right whatever
@@ -7,16 +7,14 @@
 //! ten minutes: then it begins again at zero, which monitoring systems take for a restart.
 
 use crate::watch::{SocketKey, Watch, WatchedSocket};
+use fullpipe_flow::account::Owner;
 use fullpipe_model::limit::Limit;
+use fullpipe_model::observe::is_server_port;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::collections::{BTreeMap, HashMap};
 
 /// A group without busy connections for this long may be replaced.
 const RETIRE: Duration = Duration::from_secs(600);
-
-/// The first port of those that the kernel gives to clients, by default
-/// (`net.ipv4.ip_local_port_range`).
-const FIRST_EPHEMERAL: u16 = 32_768;
 
 /// Connections that are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +42,7 @@ impl Group {
         Group {
             process: process.map_or_else(String::new, |process| process.name.clone()),
             cgroup: process.and_then(|process| process.cgroup.clone()).unwrap_or_default(),
-            port: (low < FIRST_EPHEMERAL).then_some(low),
+            port: is_server_port(low).then_some(low),
             is_other: false,
         }
     }
@@ -55,6 +53,8 @@ impl Group {
 pub struct Counters {
     /// Time and bytes by limit.
     pub by_limit: BTreeMap<Limit, Held>,
+    /// All the time, by whose it was.
+    pub by_owner: BTreeMap<Owner, Duration>,
     /// What was sent and acknowledged.
     pub sent: Bytes,
     /// What was received.
@@ -73,9 +73,10 @@ pub struct Held {
 }
 
 impl Counters {
-    /// How many series of an exporter it is: two a limit, two directions, retransmissions.
+    /// How many series of an exporter it is: two a limit, one an owner, two directions,
+    /// retransmissions.
     fn series(&self) -> usize {
-        2 * self.by_limit.len() + 3
+        2 * self.by_limit.len() + self.by_owner.len() + 3
     }
 
     fn add(&mut self, part: &Counters) {
@@ -83,6 +84,10 @@ impl Counters {
             let sum = self.by_limit.entry(*limit).or_default();
             sum.time = sum.time.saturating_add(held.time);
             sum.bytes = sum.bytes.saturating_add(held.bytes);
+        }
+        for (owner, time) in &part.by_owner {
+            let sum = self.by_owner.entry(*owner).or_default();
+            *sum = sum.saturating_add(*time);
         }
         self.sent = self.sent.saturating_add(part.sent);
         self.received = self.received.saturating_add(part.received);
@@ -100,12 +105,13 @@ pub struct Totals {
     looked: Option<Instant>,
 }
 
-/// What a connection had moved at the last look.
-#[derive(Debug, Clone, Copy)]
+/// What a connection had moved at the last look, and whose its time had been.
+#[derive(Debug, Clone, Copy, Default)]
 struct LastMoved {
     sent: Bytes,
     received: Bytes,
     retransmissions: u64,
+    owned: [Duration; Owner::ALL.len()],
 }
 
 /// What one connection did in the last moment: for distributions.
@@ -129,8 +135,8 @@ impl Totals {
         }
     }
 
-    /// The most series that the rest takes: each limit.
-    pub const OTHER_SERIES: usize = 2 * Limit::ALL.len() + 3;
+    /// The most series that the rest takes: each limit and each owner.
+    pub const OTHER_SERIES: usize = 2 * Limit::ALL.len() + Owner::ALL.len() + 3;
 
     /// Adds what happened since the last call; returns what each busy connection did.
     pub fn look(&mut self, watch: &Watch, now: Instant) -> Vec<Observation> {
@@ -141,7 +147,7 @@ impl Totals {
         for socket in busy {
             let (sent, received) = socket.moved();
             let retransmissions = socket.retransmissions();
-            let new = LastMoved { sent, received, retransmissions };
+            let new = LastMoved { sent, received, retransmissions, owned: owned(socket) };
             moved.insert(socket.key, new);
             let old = self.before.get(&socket.key).copied();
             let mut part = part_of(old, new);
@@ -216,6 +222,15 @@ impl Totals {
     }
 }
 
+/// Whose the time of a connection was, in the order of the owners.
+fn owned(socket: &WatchedSocket) -> [Duration; Owner::ALL.len()] {
+    let parts = socket.account();
+    Owner::ALL.map(|owner| {
+        let its = parts.iter().filter(|part| part.owner == owner);
+        its.fold(Duration::ZERO, |sum, part| sum.saturating_add(part.time))
+    })
+}
+
 /// What moved since the last look; all of it, where the counters began anew.
 fn part_of(old: Option<LastMoved>, new: LastMoved) -> Counters {
     let old = old.filter(|old| {
@@ -223,13 +238,15 @@ fn part_of(old: Option<LastMoved>, new: LastMoved) -> Counters {
             && old.received <= new.received
             && old.retransmissions <= new.retransmissions
     });
-    let old =
-        old.unwrap_or(LastMoved { sent: Bytes::ZERO, received: Bytes::ZERO, retransmissions: 0 });
+    let old = old.unwrap_or_default();
+    let grown = new.owned.iter().zip(old.owned).map(|(new, old)| new.saturating_sub(old));
+    let by_owner = Owner::ALL.into_iter().zip(grown).filter(|(_, time)| *time > Duration::ZERO);
     Counters {
         sent: new.sent - old.sent,
         received: new.received - old.received,
         retransmissions: new.retransmissions - old.retransmissions,
-        ..Counters::default()
+        by_owner: by_owner.collect(),
+        by_limit: BTreeMap::new(),
     }
 }
 
@@ -275,8 +292,7 @@ mod tests {
 
     #[test]
     fn counters_that_began_anew_count_from_zero() {
-        let moved =
-            |sent| LastMoved { sent: Bytes::new(sent), received: Bytes::ZERO, retransmissions: 0 };
+        let moved = |sent| LastMoved { sent: Bytes::new(sent), ..LastMoved::default() };
         assert_eq!(part_of(Some(moved(5)), moved(7)).sent, Bytes::new(2));
         assert_eq!(part_of(Some(moved(9)), moved(7)).sent, Bytes::new(7));
         assert_eq!(part_of(None, moved(7)).sent, Bytes::new(7));

@@ -367,6 +367,8 @@ function claim(of: SubCause): string {
       return `应用层窗口：发送方 ${times} 次在途数据最多 ${amount} 就停下，直到对端应用应答，共 ${took}。`;
     case "ack_path":
       return `确认的返回路径：从时间戳看，ACK 在返回途中等待了 ${took}。`;
+    case "host_reordering":
+      return `发送方主机自身乱序：${times} 个报文段在进入路径之前就以错误的顺序离开主机。`;
     case "window_scale_missing":
       return `某一端的 SYN 没有提供窗口缩放，窗口不会超过 65535 字节。`;
     case "receive_buffer_capped":

@@ -7,9 +7,11 @@
 //! nanosecond belongs to one [`AccountPart`]: who had it ([`Owner`]) and for what ([`Cause`]). The
 //! parts sum to [`Account::time`].
 
+mod live;
 mod parts;
 mod spans;
 
+pub use live::{LiveAccount, waits_for_answer};
 pub use parts::{AccountPart, Cause, Owner};
 pub use spans::AccountSpan;
 pub(crate) use spans::spans;
@@ -91,7 +93,8 @@ impl Account {
                         Direction::ClientToServer => 0,
                         Direction::ServerToClient => 1,
                     };
-                    transfer(&mut parts, direction, time, verdicts[end], faults[end]);
+                    let held = verdicts[end].map(HeldTime::of).unwrap_or_default();
+                    transfer(&mut parts, direction, time, held, faults[end]);
                 }
             }
         }
@@ -152,6 +155,19 @@ impl Account {
     }
 }
 
+/// What held data, and for how long.
+#[derive(Debug, Clone, Copy, Default)]
+struct HeldTime<'a> {
+    shares: &'a [Candidate],
+    time: Duration,
+}
+
+impl<'a> HeldTime<'a> {
+    fn of(verdict: &'a Verdict) -> Self {
+        HeldTime { shares: &verdict.shares, time: verdict.time }
+    }
+}
+
 /// Divides the time in which data went one way by the limits that held it. The verdict is about a
 /// longer time: what the application waited between its messages is in it, and is accounted for
 /// elsewhere. So each other limit has the time that the verdict gives it, and the application what
@@ -160,13 +176,13 @@ fn transfer(
     parts: &mut AccountParts,
     direction: Direction,
     time: Duration,
-    verdict: Option<&Verdict>,
+    held: HeldTime<'_>,
     faults: PathFaults,
 ) {
-    let shares = verdict.map_or(&[][..], |verdict| &verdict.shares);
+    let HeldTime { shares, time: whole } = held;
     let is_application = |one: &&Candidate| one.limit == Limit::SenderApplication;
     let others = shares.iter().filter(|one| !is_application(one));
-    let whole = verdict.map_or(0.0, |verdict| verdict.time.as_secs_f64());
+    let whole = whole.as_secs_f64();
     let held = whole * others.clone().map(|one| one.share).sum::<f64>();
     let fits = (time.as_secs_f64() / held).min(1.0);
     let mut of_limits: Vec<(Limit, Duration)> = Vec::with_capacity(shares.len());
@@ -190,7 +206,7 @@ fn transfer(
 }
 
 /// Parts, each of another kind.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct AccountParts(Vec<AccountPart>);
 
 impl AccountParts {

@@ -8,7 +8,7 @@ use fullpipe_model::units::{Duration, column};
 use serde::{Serialize, Serializer};
 
 /// Who had a part of the time, and so who can give it back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Owner {
     /// The program that opened the connection.
     ClientApplication,

@@ -17,6 +17,7 @@ use crate::capture::segment::{Flags, FlowKey, Segment, SequenceNumber};
 use crate::config::Config;
 use crate::limit::{CapturePoint, Verdict};
 use crate::trace::{Known, PathEnds, Recorder, Trace, TraceBounds};
+use fullpipe_model::observe::is_server_port;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// An open connection. Its ends are numbered: 0 is the sender of the first packet seen, 1 the
@@ -481,8 +482,7 @@ impl Tracker {
 /// Whether ports say that a server sent this segment: its own is one that no system gives to
 /// clients, and the other is one that Linux does (`ip_local_port_range`).
 fn is_from_server(segment: &Segment) -> bool {
-    const EPHEMERAL: u16 = 32_768;
-    segment.source.port() < EPHEMERAL && segment.destination.port() >= EPHEMERAL
+    is_server_port(segment.source.port()) && !is_server_port(segment.destination.port())
 }
 
 #[cfg(test)]

@@ -118,7 +118,8 @@ pub(super) fn excludes(cause: PacketCause, verdict: &Verdict) -> bool {
         | PacketCause::WindowScale(_)
         | PacketCause::Policer(_)
         | PacketCause::Sharing(_)
-        | PacketCause::AckPath(_) => return false,
+        | PacketCause::AckPath(_)
+        | PacketCause::HostReordering(_) => return false,
     };
     let is_excluded =
         |held: &&Candidate| held.limit != Limit::Unknown && !beside.contains(&held.limit);

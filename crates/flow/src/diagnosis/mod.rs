@@ -26,8 +26,8 @@ pub(crate) use losses::Losses;
 pub(crate) use subcause::Site;
 pub use subcause::{
     AckPath, Allowed, ApplicationWindow, CountedEvent, DelayedAck, Explanation, FlowCapRule,
-    IdleRestart, MachineCause, NoAnswer, Numbers, PacketCause, PathMtu, Policer, ScaleSign,
-    Sharing, SocketCause, SubCause, Timeouts, WindowScale,
+    HostReordering, IdleRestart, MachineCause, NoAnswer, Numbers, PacketCause, PathMtu, Policer,
+    ScaleSign, Sharing, SocketCause, SubCause, Timeouts, WindowScale,
 };
 
 use crate::connection::{Direction, Place};

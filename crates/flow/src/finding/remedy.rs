@@ -89,6 +89,8 @@ pub enum PacketRemedy {
     GrowApplicationWindow,
     /// Make room for ACKs on their way back.
     MakeRoomForAcks,
+    /// Let the sender's host send a connection's segments in their order.
+    SendInOrder,
 }
 
 /// What would change a [`SocketCause`](crate::diagnosis::SocketCause).
@@ -257,6 +259,7 @@ impl Remedy {
                     | PacketRemedy::ShareLess
                     | PacketRemedy::GrowApplicationWindow
                     | PacketRemedy::MakeRoomForAcks
+                    | PacketRemedy::SendInOrder
             ),
             Remedy::Socket(remedy) => {
                 !matches!(remedy, SocketRemedy::ReadMore | SocketRemedy::KeepOrder)

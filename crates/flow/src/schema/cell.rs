@@ -1,5 +1,6 @@
 //! A value in a row, and how CSV and JSON write it.
 
+use crate::account::AccountPart;
 use crate::limit::{Candidate, Reason};
 use fullpipe_model::change::Change;
 use fullpipe_model::observe::Wait;
@@ -66,6 +67,8 @@ pub enum Cell<'r> {
     Changes(&'r [Change]),
     /// Of [`Kind::Objects`].
     Waits(&'r [Wait]),
+    /// Of [`Kind::Objects`].
+    Parts(&'r [AccountPart]),
 }
 
 impl<'r> Cell<'r> {
@@ -128,9 +131,11 @@ impl<'r> Cell<'r> {
             Cell::Boolean(_) => Kind::Boolean,
             Cell::Words(_) => Kind::Words,
             Cell::Texts(_) => Kind::Texts,
-            Cell::Candidates(_) | Cell::Reasons(_) | Cell::Changes(_) | Cell::Waits(_) => {
-                Kind::Objects
-            }
+            Cell::Candidates(_)
+            | Cell::Reasons(_)
+            | Cell::Changes(_)
+            | Cell::Waits(_)
+            | Cell::Parts(_) => Kind::Objects,
         }
     }
 
@@ -139,9 +144,11 @@ impl<'r> Cell<'r> {
         match self {
             Cell::Words(words) => Cell::text(words.join(" ")),
             Cell::Texts(texts) => Cell::text(texts.join("; ")),
-            Cell::Candidates(_) | Cell::Reasons(_) | Cell::Changes(_) | Cell::Waits(_) => {
-                Cell::Text(serde_json::to_string(&self).ok().map(Cow::Owned))
-            }
+            Cell::Candidates(_)
+            | Cell::Reasons(_)
+            | Cell::Changes(_)
+            | Cell::Waits(_)
+            | Cell::Parts(_) => Cell::Text(serde_json::to_string(&self).ok().map(Cow::Owned)),
             other => other,
         }
     }
@@ -164,7 +171,11 @@ impl<'r> Cell<'r> {
             Cell::Text(Some(text)) => push_quoted(text, line),
             Cell::Words(words) => push_quoted(&words.join(" "), line),
             Cell::Texts(texts) => push_quoted(&texts.join("; "), line),
-            Cell::Candidates(_) | Cell::Reasons(_) | Cell::Changes(_) | Cell::Waits(_) => {}
+            Cell::Candidates(_)
+            | Cell::Reasons(_)
+            | Cell::Changes(_)
+            | Cell::Waits(_)
+            | Cell::Parts(_) => {}
         }
     }
 }
@@ -198,6 +209,7 @@ impl Serialize for Cell<'_> {
         match self {
             Cell::Text(text) => text.serialize(s),
             Cell::Number(number) => number.serialize(s),
+            Cell::Parts(parts) => parts.serialize(s),
             Cell::Fraction(fraction) => fraction.serialize(s),
             Cell::Boolean(is) => is.serialize(s),
             Cell::Words(words) => words.serialize(s),

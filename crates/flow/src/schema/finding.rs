@@ -284,7 +284,7 @@ pub static SUB_CAUSES: &[S] = &[
         "sub_cause",
         Kind::Text,
         "",
-        "`no_answer`, `path_mtu`, `window_scale`, `policer`, `sharing`, `timeouts`, `idle_restart`, `delayed_ack`, `application_window`, `ack_path`",
+        "`no_answer`, `path_mtu`, `window_scale`, `policer`, `sharing`, `timeouts`, `idle_restart`, `delayed_ack`, `application_window`, `ack_path`, `host_reordering`",
         |row| Cell::text(row.what.sub_cause.name()),
     ),
     S::new("claim", Kind::Text, "", "a sentence with the numbers", |row| {

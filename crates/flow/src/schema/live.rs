@@ -105,6 +105,14 @@ pub static LIVE_CONNECTIONS: &[C] = &[
         Cell::Candidates(&row.connection.answer.limits)
     })
     .at(Place::Json("limits")),
+    C::new(
+        "account",
+        Kind::Objects,
+        "",
+        "where the time between the first sample and the last went, the longest part first: `owner` and `cause` by the names of the account, as far as a socket shows them, the time and what is lost of it",
+        |row| Cell::Parts(&row.connection.answer.account),
+    )
+    .at(Place::Json("account")),
     C::new("time_us", Kind::Number, "", "time watched, from the first data to the last", |row| {
         Cell::micros(row.connection.answer.time)
     }),

@@ -6,6 +6,7 @@ mod trace;
 
 mod ack_path;
 mod application_window;
+mod host_reordering;
 mod path;
 
 use fullpipe_flow::capture::LinkType;

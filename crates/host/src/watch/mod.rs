@@ -131,8 +131,8 @@ impl Watch {
         Ok(())
     }
 
-    /// The connections that moved data or had data waiting since they were first seen and in the
-    /// last minute: the one that lost most time to a limit first.
+    /// The connections that moved data, had data waiting or waited for an answer since they were
+    /// first seen and in the last minute: the one that lost most time to a limit first.
     pub fn busy(&self) -> Vec<&WatchedSocket> {
         let mut busy: Vec<&WatchedSocket> =
             self.sockets.values().filter(|socket| socket.is_busy()).collect();
@@ -206,26 +206,29 @@ impl Watch {
 
     /// Finds the processes of busy connections that have none yet.
     fn find_owners(&mut self, now: Instant) {
-        let unknown = |socket: &WatchedSocket| {
-            socket.is_busy() && socket.process.is_none() && socket.inode.is_some()
-        };
-        if !self.sockets.values().any(unknown) {
-            return;
-        }
-        if self.owners_read.is_some_and(|read| now.since(read) < OWNERS_AGAIN) {
+        let was_just_read = self.owners_read.is_some_and(|read| now.since(read) < OWNERS_AGAIN);
+        if self.name_owners() || was_just_read {
             return;
         }
         self.owners = SocketOwners::read();
         self.owners_read = Some(now);
         // A pid may belong to another process by now.
         self.processes.clear();
-        for socket in self.sockets.values_mut().filter(|socket| unknown(socket)) {
+        self.name_owners();
+    }
+
+    /// Gives busy connections the processes that were read; whether each has one then.
+    fn name_owners(&mut self) -> bool {
+        let mut have_all = true;
+        for socket in self.sockets.values_mut().filter(|socket| socket.lacks_process()) {
             let descriptor = socket.inode.and_then(|inode| self.owners.of(inode));
             socket.process = descriptor.and_then(|Descriptor { pid, .. }| {
                 let process = self.processes.entry(pid);
                 process.or_insert_with(|| processes::process(pid).map(Arc::new)).clone()
             });
+            have_all &= socket.process.is_some();
         }
+        have_all
     }
 }
 

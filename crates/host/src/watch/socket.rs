@@ -1,7 +1,8 @@
 //! One connection of the host, as it was at each look.
 
-use super::MOMENTS;
 use super::moment::{LimitTimes, Moment};
+use super::{FORGET, MOMENTS};
+use fullpipe_flow::account::{AccountPart, LiveAccount, waits_for_answer};
 use fullpipe_flow::limit::{Limit, PathHint, Verdict, from_receiver, from_samples};
 use fullpipe_kernel::socket::sock_diag::HostSocket;
 use fullpipe_model::limit::End;
@@ -61,6 +62,7 @@ struct Active {
     recent: Vec<Sample>,
     moments: VecDeque<Moment>,
     times: LimitTimes,
+    account: LiveAccount,
     /// What moved since it was first seen.
     sent: Bytes,
     received: Bytes,
@@ -83,7 +85,7 @@ impl WatchedSocket {
         look: u64,
     ) -> WatchedSocket {
         let HostSocket { sample, inode, uid, cgroup, .. } = socket;
-        WatchedSocket {
+        let mut new = WatchedSocket {
             key,
             local: sample.local,
             remote: sample.remote,
@@ -95,7 +97,11 @@ impl WatchedSocket {
             moved: Moved::of(sample.info.as_ref()),
             seen: look,
             active: None,
+        };
+        if waits(&sample) {
+            new.push(sample, Bytes::ZERO, Bytes::ZERO);
         }
+        new
     }
 
     /// Takes the sample of another look.
@@ -105,15 +111,17 @@ impl WatchedSocket {
         let before = std::mem::replace(&mut self.moved, Moved::of(sample.info.as_ref()));
         let sent = self.moved.sent.saturating_sub(before.sent);
         let received = self.moved.received.saturating_sub(before.received);
-        let waits = sample.wqueue > Bytes::ZERO || sample.rqueue > Bytes::ZERO;
         let has_moved = sent > Bytes::ZERO || received > Bytes::ZERO;
-        if self.active.is_none() && !waits && !has_moved {
-            return;
+        if self.active.is_some() || has_moved || waits(&sample) {
+            self.push(sample, sent, received);
         }
-        let active = self.active.get_or_insert_with(|| Box::new(Active::new(sample.at)));
+    }
+
+    fn push(&mut self, sample: Sample, sent: Bytes, received: Bytes) {
+        let active = self.active.get_or_insert_with(|| Box::new(Active::new(&sample)));
         active.sent = active.sent.saturating_add(sent);
         active.received = active.received.saturating_add(received);
-        if waits || has_moved {
+        if sent > Bytes::ZERO || received > Bytes::ZERO || waits(&sample) {
             active.last_moved = sample.at;
         }
         active.push(sample, sent, received);
@@ -129,9 +137,14 @@ impl WatchedSocket {
         self.seen == look
     }
 
-    /// Whether it moved data, or had some waiting, in the last minute.
+    /// Whether it moved data, had some waiting or waited for an answer in the last minute.
     pub fn is_busy(&self) -> bool {
         self.active.is_some()
+    }
+
+    /// Whether its process is wanted and not known yet.
+    pub(super) fn lacks_process(&self) -> bool {
+        self.is_busy() && self.process.is_none() && self.inode.is_some()
     }
 
     /// The role of this end: the sender if it sent more than it received.
@@ -161,6 +174,11 @@ impl WatchedSocket {
         self.active.as_ref().map(|active| active.times).unwrap_or_default()
     }
 
+    /// Where the time went since it became busy, the longest part first. Each only grows.
+    pub fn account(&self) -> Vec<AccountPart> {
+        self.active.as_ref().map_or_else(Vec::new, |active| active.account.parts())
+    }
+
     /// The time lost to a limit since it became busy.
     pub fn lost(&self) -> Duration {
         self.times().lost()
@@ -182,16 +200,23 @@ impl WatchedSocket {
     }
 }
 
+/// Whether data waits in a socket, or its client for an answer.
+fn waits(sample: &Sample) -> bool {
+    let is_asked = waits_for_answer(sample).is_some_and(|time| time < FORGET);
+    sample.wqueue > Bytes::ZERO || sample.rqueue > Bytes::ZERO || is_asked
+}
+
 impl Active {
-    fn new(now: Instant) -> Active {
+    fn new(first: &Sample) -> Active {
         Active {
             recent: Vec::with_capacity(RECENT),
             moments: VecDeque::new(),
             times: LimitTimes::default(),
+            account: LiveAccount::new((first.local, first.remote)),
             sent: Bytes::ZERO,
             received: Bytes::ZERO,
             retransmissions: 0,
-            last_moved: now,
+            last_moved: first.at,
         }
     }
 
@@ -213,14 +238,13 @@ impl Active {
         let again = |sample: &Sample| sample.info.as_ref().map_or(0, |info| info.total_retrans);
         self.retransmissions += u64::from(again(now).wrapping_sub(again(before)));
         let length = now.at.since(before.at);
-        let moved = if self.role() == End::Sender { sent } else { received };
+        let role = self.role();
+        let moved = if role == End::Sender { sent } else { received };
         let shares = self.verdict().intervals.pop().map(|last| last.candidates);
-        let moment = Moment {
-            at: now.at,
-            length,
-            rate: moved.per(length).unwrap_or(Rate::ZERO),
-            shares: shares.unwrap_or_default(),
-        };
+        let shares = shares.unwrap_or_default();
+        self.account.note(before, now, role, &shares);
+        let moment =
+            Moment { at: now.at, length, rate: moved.per(length).unwrap_or(Rate::ZERO), shares };
         self.times.add(&moment);
         if self.moments.len() >= MOMENTS {
             self.moments.pop_front();

@@ -1,9 +1,11 @@
 //! Loopback connections of our own, as the watch sees them.
 
 use super::*;
+use fullpipe_flow::account::Owner;
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::limit::End;
-use std::io::Write;
+use fullpipe_model::units::Duration;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 /// A connection over loopback: the two ends.
@@ -17,6 +19,34 @@ fn connection() -> (TcpStream, TcpStream) {
 fn of<'w>(watch: &'w Watch, end: &TcpStream) -> Option<&'w WatchedSocket> {
     let (local, remote) = (end.local_addr().unwrap(), end.peer_addr().unwrap());
     watch.busy().into_iter().find(|socket| (socket.local, socket.remote) == (local, remote))
+}
+
+/// A listener at a port that no system gives to clients: ports tell which end is the server.
+fn server() -> TcpListener {
+    let mut ports = 20_000..30_000_u16;
+    ports.find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).unwrap()
+}
+
+#[test]
+fn a_server_that_does_not_answer_has_the_time_at_both_ends() {
+    let listener = server();
+    let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut far, _) = listener.accept().unwrap();
+    let mut watch = Watch::open(Namespaces::Own).unwrap();
+    watch.look().unwrap();
+    near.write_all(b"how much?").unwrap();
+    far.read_exact(&mut [0; 9]).unwrap();
+    for _ in 0..10 {
+        std::thread::park_timeout(std::time::Duration::from_millis(60));
+        watch.look().unwrap();
+    }
+    for end in [&near, &far] {
+        let parts = of(&watch, end).unwrap().account();
+        let all: Duration = parts.iter().map(|part| part.time).sum();
+        let first = parts[0];
+        assert_eq!(first.owner, Owner::ServerApplication, "{parts:?}");
+        assert!(first.time.saturating_mul(10) > all.saturating_mul(8), "{parts:?}");
+    }
 }
 
 #[test]

@@ -32,6 +32,12 @@ use std::net::SocketAddr;
 /// A socket's own end and the other one.
 pub type SocketEnds = (SocketAddr, SocketAddr);
 
+/// Whether a port is below those that Linux gives to clients (`net.ipv4.ip_local_port_range`).
+pub fn is_server_port(port: u16) -> bool {
+    const FIRST_EPHEMERAL: u16 = 32_768;
+    port < FIRST_EPHEMERAL
+}
+
 /// An end as packets have it: a socket of IPv6 says `::ffff:192.0.2.1` of an address of IPv4.
 pub fn canonical(end: SocketAddr) -> SocketAddr {
     SocketAddr::new(end.ip().to_canonical(), end.port())

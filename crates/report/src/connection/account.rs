@@ -13,6 +13,7 @@ use english::English;
 use fullpipe_flow::Language;
 use fullpipe_flow::account::{Account, AccountPart, Cause};
 use fullpipe_flow::connection::{Connection, Direction};
+use fullpipe_flow::diagnosis::live::Answer;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection, PacketCause};
 use fullpipe_flow::finding::{Finding, Remedy};
 use fullpipe_flow::limit::Limit;
@@ -22,6 +23,8 @@ use sentences::{Part, Sentences, WhoActs};
 
 /// Below this share of the time, what the network took is not worth naming.
 const SMALL: f64 = 0.05;
+/// Below this share of the time, what a live connection waited for is not told.
+const WORTH_TELLING: f64 = 0.05;
 
 /// The answer to "what was waited for".
 #[derive(Debug, Clone, PartialEq)]
@@ -143,6 +146,60 @@ pub fn in_short(account: &Account, language: Language) -> Option<String> {
     let share = first.time.as_secs_f64() / account.time.as_secs_f64().max(f64::MIN_POSITIVE);
     let what = sentences(language).short(first.cause);
     Some(format!("{what} {:.0} %", share * 100.0))
+}
+
+/// Whose the time of a part was, and what for, in a few words each.
+pub fn in_words(part: &AccountPart, language: Language) -> (&'static str, &'static str) {
+    let words = sentences(language);
+    (words.owner(part.owner), words.short(part.cause))
+}
+
+/// Where the time of a live connection went: `71 % server's program (server thinks), 29 % path
+/// (link)`. `None` where next to all of it is data on its way, of which the limits tell.
+pub fn live(parts: &[AccountPart], language: Language) -> Option<String> {
+    let all = parts.iter().map(|part| part.time).sum::<Duration>().as_secs_f64();
+    let shares = parts.iter().map(|part| (part, part.time.as_secs_f64() / all));
+    let data = shares.clone().filter(|(part, _)| matches!(part.cause, Cause::Transfer(_)));
+    if all == 0.0 || data.map(|(_, share)| share).sum::<f64>() > 1.0 - WORTH_TELLING {
+        return None;
+    }
+    let told = shares.filter(|(_, share)| *share >= WORTH_TELLING).map(|(part, share)| {
+        let (owner, what) = in_words(part, language);
+        let share = figure::percent(share);
+        match language {
+            Language::English => format!("{share} % {owner} ({what})"),
+            Language::Chinese => format!("{share} % {owner}（{what}）"),
+        }
+    });
+    Some(told.collect::<Vec<_>>().join(match language {
+        Language::English => ", ",
+        Language::Chinese => "，",
+    }))
+}
+
+/// What a live connection waited for where no limit held its data: the longest part. `None` where a
+/// limit did, or nobody waited.
+pub(super) fn longest_wait(answer: &Answer) -> Option<&AccountPart> {
+    let first = answer.account.first().filter(|_| answer.limit == Limit::Unknown)?;
+    let is_wait = !matches!(first.cause, Cause::Transfer(_) | Cause::Idle | Cause::NotCaptured);
+    is_wait.then_some(first)
+}
+
+/// The same in a few words, with its share of the time.
+pub(super) fn waited(answer: &Answer, language: Language) -> Option<String> {
+    let wait = longest_wait(answer)?;
+    let all = answer.account.iter().map(|part| part.time).sum::<Duration>();
+    let share = wait.time.as_secs_f64() / all.as_secs_f64().max(f64::MIN_POSITIVE);
+    Some(format!("{} {:.0} %", in_words(wait, language).1, share * 100.0))
+}
+
+/// What changes what a live connection waited for, and who has to act.
+pub(super) fn against_wait(
+    answer: &Answer,
+    language: Language,
+) -> Option<(Option<&'static str>, &'static str)> {
+    let (wait, words) = (longest_wait(answer)?, sentences(language));
+    Some((words.remedy(wait.cause), words.who(WhoActs::against(wait))))
 }
 
 /// All parts that took a thousandth of the time or more, as a table.

@@ -1,6 +1,7 @@
 //! Live connections with what limits them, for `fullpipe why`: a table, and sentences about those
 //! that lose time.
 
+use super::account;
 use crate::cells::sure;
 use crate::{
     Column, Layout, Table, Tone, labels,
@@ -39,16 +40,21 @@ pub fn render(connections: &[LiveConnection], machine: &[Explanation], layout: L
             direction(answer.role, layout).into(),
             answer.remote.to_string(),
             figure::mbit_per_s(answer.goodput),
-            layout.language.headline(&answer.headline),
+            account::waited(answer, layout.language)
+                .unwrap_or_else(|| layout.language.headline(&answer.headline)),
             sure(answer.headline.sure()),
             figure::percent(answer.share),
             figure::percent(share(answer.lost, answer.time)),
-            labels::acts(layout.language, answer.acts).into(),
+            account::against_wait(answer, layout.language)
+                .map_or_else(|| labels::acts(layout.language, answer.acts), |(_, who)| who)
+                .into(),
         ]);
     }
     let (labels, language) = (layout.labels(), layout.language);
     let mut text = table.render(layout);
-    let worst = connections.iter().filter(|one| one.answer.limit != Limit::Unknown);
+    let worst = connections.iter().filter(|one| {
+        one.answer.limit != Limit::Unknown || account::longest_wait(&one.answer).is_some()
+    });
     for connection in worst.take(EXPLAINED) {
         text.push('\n');
         text += &explain(connection, layout);
@@ -134,13 +140,19 @@ fn explain(connection: &LiveConnection, layout: Layout) -> String {
             line(labels.how_sure_within, &language.doubt(doubt));
         }
     }
+    if let Some(words) = account::live(&answer.account, language) {
+        line(labels.time, &words);
+    }
     for cause in &answer.causes {
         line(labels.cause, &language.sub_cause(&cause.sub_cause));
     }
-    if let Some(remedy) = answer.remedy {
-        line(labels.to_change, language.remedy(remedy));
+    let remedy = answer.remedy.map(|remedy| language.remedy(remedy));
+    let acts = labels::acts_against(language, answer.acts, answer.limit);
+    let (remedy, acts) = account::against_wait(answer, language).unwrap_or((remedy, acts));
+    if let Some(remedy) = remedy {
+        line(labels.to_change, remedy);
     }
-    line(labels.who_acts, labels::acts_against(language, answer.acts, answer.limit));
+    line(labels.who_acts, acts);
     if let Some(lifetime) = answer.lifetime.filter(|life| life.busy > Duration::ZERO) {
         let part = |time| figure::percent(share(time, lifetime.busy));
         let busy = lifetime.busy;

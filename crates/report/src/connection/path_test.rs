@@ -1,5 +1,6 @@
 //! The runs of a test between two hosts, for `fullpipe test`: a page to paste into a ticket.
 
+use super::account;
 use crate::cells::sure;
 use crate::{
     Column, Layout, Table, Tone,
@@ -258,6 +259,9 @@ fn findings(answer: &Answer, layout: Layout, line: &mut dyn FnMut(&str, &str)) {
         if let Some(doubt) = &finding.doubt {
             line(labels.how_sure_within, &language.doubt(doubt));
         }
+    }
+    if let Some(words) = account::live(&answer.account, language) {
+        line(labels.time, &words);
     }
     for cause in &answer.causes {
         line(labels.cause, &language.sub_cause(&cause.sub_cause));

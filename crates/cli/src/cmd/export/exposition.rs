@@ -116,6 +116,15 @@ impl Collector for ByGroup {
             &groups,
             |counters, limit| Some(counters.by_limit.get(&limit)?.bytes.as_f64()),
         )?;
+        let help = "Time of connections, by whose it was.";
+        let (name, unit) = ("tcp_owned", Some(&Unit::Seconds));
+        let mut metric = encoder.encode_descriptor(name, help, unit, MetricType::Counter)?;
+        for (group, counters) in &groups {
+            for (owner, time) in &counters.by_owner {
+                let labels = labels(group, &[("owner", owner.name())]);
+                ConstCounter::new(time.as_secs_f64()).encode(metric.encode_family(&labels)?)?;
+            }
+        }
         let help = "Bytes that were acknowledged (transmit) and received (receive).";
         let mut metric =
             encoder.encode_descriptor("tcp_io", help, Some(&Unit::Bytes), MetricType::Counter)?;

@@ -5,8 +5,10 @@ use super::marks::{columns, fitting, letter, style};
 use super::row::{Row, share};
 use super::screen::Screen;
 use super::words::{self, cells, padded};
+use fullpipe_flow::account::AccountPart;
 use fullpipe_model::limit::Limit;
 use fullpipe_model::units::Rate;
+use fullpipe_report::connection::account;
 use fullpipe_report::table::escape;
 use ratatui_core::text::{Line, Span};
 
@@ -14,6 +16,8 @@ use ratatui_core::text::{Line, Span};
 const GRAPH: usize = 5;
 /// Cells of a limit's bar.
 const BAR: usize = 20;
+/// The share of the time from which on a wait is shown.
+const WORTH_A_LINE: f64 = 0.01;
 
 /// The title, and the lines below it.
 pub fn page<'a>(screen: &Screen, width: u16, room: usize) -> (Line<'a>, Vec<Line<'a>>) {
@@ -32,6 +36,12 @@ pub fn page<'a>(screen: &Screen, width: u16, room: usize) -> (Line<'a>, Vec<Line
     lines.push(Line::raw(""));
     lines.extend(row.times.iter().map(|&time| limit_line(screen, row, time)));
     lines.push(Line::raw(""));
+    let waits = row.waits.iter().filter(|part| share(part.time, row.watched) >= WORTH_A_LINE);
+    let waits: Vec<Line> = waits.map(|part| wait_line(screen, row, part)).collect();
+    if !waits.is_empty() {
+        lines.extend(waits);
+        lines.push(Line::raw(""));
+    }
     lines.extend(facts(screen, row, width));
     (title, lines)
 }
@@ -81,6 +91,14 @@ fn limit_line<'a>(
         Span::styled(format!("{filled:<BAR$}"), style(limit, screen.has_colour)),
         Span::raw(format!("{:>6.1} %  {time}", part * 100.0)),
     ])
+}
+
+/// What the connection waited for, and whose that time was.
+fn wait_line<'a>(screen: &Screen, row: &Row, part: &AccountPart) -> Line<'a> {
+    let (owner, what) = account::in_words(part, screen.language);
+    let share = share(part.time, row.watched) * 100.0;
+    let (owner, what) = (padded(owner, 30), padded(what, BAR));
+    Line::raw(format!("{owner}{what}{share:>6.1} %  {}", part.time))
 }
 
 /// Names and values, two of them in a line where there is room.

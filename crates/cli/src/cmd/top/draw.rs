@@ -102,6 +102,7 @@ mod tests {
     use super::super::view::View;
     use super::*;
     use fullpipe_flow::Language;
+    use fullpipe_flow::account::{AccountPart, Cause, Owner};
     use fullpipe_flow::connection::filter::LiveFilter;
     use fullpipe_model::limit::Limit;
     use fullpipe_model::units::Duration;
@@ -185,6 +186,24 @@ mod tests {
         assert!(text.lines().any(|line| line.contains("BBBBBBBB==========")), "{text}");
         let gone = View { page: Page::Details, selected: Some((9, 9)), ..View::default() };
         assert!(drawn(80, 24, &gone, &snapshot()).contains("closed or idle"));
+    }
+
+    #[test]
+    fn what_a_connection_waits_for_is_named_where_no_limit_held_it() {
+        let waits = vec![AccountPart {
+            owner: Owner::ServerApplication,
+            cause: Cause::ServerThinks,
+            direction: None,
+            time: Duration::from_secs(90),
+            lost: Duration::from_secs(90),
+        }];
+        let waiting = Row { times: Vec::new(), waits, ..row() };
+        let snapshot = Snapshot { rows: vec![waiting], ..snapshot() };
+        let list = drawn(80, 24, &View::default(), &snapshot);
+        assert!(list.contains("server thinks"), "{list}");
+        let view = View { page: Page::Details, selected: Some(row().id), ..View::default() };
+        let details = drawn(80, 24, &view, &snapshot);
+        assert!(details.contains("server's program") && details.contains("90.0 %"), "{details}");
     }
 
     #[test]

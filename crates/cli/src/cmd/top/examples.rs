@@ -23,6 +23,8 @@ pub fn row() -> Row {
         rate: "55.05MB/s".parse().unwrap(),
         retransmissions: 3,
         times: vec![(Limit::SendBuffer, seconds(75)), (Limit::Link, seconds(25))],
+        waits: Vec::new(),
+        watched: seconds(100),
         history: (0..40_u64)
             .map(|second| Moment {
                 rate: Rate::from_bits_per_sec(second * 11_000_000),
@@ -47,6 +49,8 @@ pub fn longest() -> Row {
             (Limit::Link, Duration::from_secs(99)),
             (Limit::CongestionWindow(Cause::SlowStart), Duration::from_secs(1)),
         ],
+        waits: Vec::new(),
+        watched: Duration::from_secs(100),
         history: vec![],
         facts: vec![],
     }

@@ -5,7 +5,9 @@ use super::row::Row;
 use super::screen::Screen;
 use super::words::{self, cells, padded};
 use fullpipe_flow::Language;
+use fullpipe_flow::account::Cause;
 use fullpipe_model::limit::End;
+use fullpipe_report::connection::account;
 use fullpipe_report::{Charset, table::escape};
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
@@ -109,7 +111,7 @@ fn block<'a>(screen: &Screen, row: &Row, width: u16, is_selected: bool) -> Vec<L
 fn figures<'a>(screen: &Screen, row: &Row, width: u16, is_selected: bool) -> Line<'a> {
     let (mark, reversed) =
         if is_selected { ("> ", Style::new().reversed()) } else { ("  ", Style::new()) };
-    let name = row.limit().map_or("", |limit| words::short_name(screen.language, limit));
+    let name = longest(screen.language, row);
     let limit_style = row.limit().map_or_else(Style::new, |limit| style(limit, screen.has_colour));
     let rate = format!("{:>RATE$}", format!("{:#}", row.rate));
     let mut spans =
@@ -127,6 +129,15 @@ fn figures<'a>(screen: &Screen, row: &Row, width: u16, is_selected: bool) -> Lin
         spans.push(Span::raw(format!("  {drawn}")));
     }
     Line::from(spans)
+}
+
+/// What held the connection longest: a limit of its data, or what it waited for.
+fn longest(language: Language, row: &Row) -> &'static str {
+    let waits = row.waits.first().filter(|wait| wait.cause != Cause::Idle);
+    match waits.filter(|wait| wait.time > row.busy()) {
+        Some(wait) => account::in_words(wait, language).1,
+        None => row.limit().map_or("", |limit| words::short_name(language, limit)),
+    }
 }
 
 /// `local → remote` for a sender, `local ← remote` for a receiver, then the process: one line, or

@@ -1,6 +1,7 @@
 //! The snapshot of the host's connections as they are.
 
 use super::row::{Hidden, Id, Moment, Row, Snapshot};
+use fullpipe_flow::account::Cause;
 use fullpipe_host::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_model::limit::Limit;
 use fullpipe_model::observe::{Sample, TcpInfo};
@@ -28,6 +29,9 @@ fn row(socket: &WatchedSocket) -> Row {
         rate: moment.rate,
         limit: moment.shares.first().map(|candidate| candidate.limit),
     });
+    let mut waits = socket.account();
+    let watched = waits.iter().map(|part| part.time).sum();
+    waits.retain(|part| !matches!(part.cause, Cause::Transfer(_)));
     Row {
         id: (socket.key.namespace, socket.key.cookie),
         local: socket.local,
@@ -37,6 +41,8 @@ fn row(socket: &WatchedSocket) -> Row {
         rate: socket.rate(),
         retransmissions: socket.retransmissions(),
         times,
+        waits,
+        watched,
         history: moments.collect(),
         facts: Vec::new(),
     }

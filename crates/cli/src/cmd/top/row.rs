@@ -1,5 +1,6 @@
 //! What the screen shows, as plain data: a snapshot of the host's busy connections.
 
+use fullpipe_flow::account::AccountPart;
 use fullpipe_flow::connection::filter::LiveFilter;
 use fullpipe_model::limit::{End, Limit};
 use fullpipe_model::observe::Process;
@@ -51,6 +52,10 @@ pub struct Row {
     pub retransmissions: u64,
     /// The limits with their times, longest first.
     pub times: Vec<(Limit, Duration)>,
+    /// Where the time went that no limit of the data had, the longest part first.
+    pub waits: Vec<AccountPart>,
+    /// All the time.
+    pub watched: Duration,
     /// The moments in order of time.
     pub history: Vec<Moment>,
     /// Names and values that the details show.

@@ -16,6 +16,7 @@ pub use host::HostFacts;
 pub use note::Note;
 pub use recording::connections;
 
+use crate::account::{AccountPart, LiveAccount};
 use crate::diagnosis::{Diagnosis, Explanation, Site, Sockets, SubCause};
 use crate::finding::{Finding, Headline, Remedy};
 use crate::limit::{Candidate, Cause, Limit, PathHint, Verdict};
@@ -142,6 +143,8 @@ pub struct Answer {
     pub confidence: f64,
     /// Every limit with its share, largest first.
     pub limits: Vec<Candidate>,
+    /// Where the time between the first sample and the last went, the longest part first.
+    pub account: Vec<AccountPart>,
     /// The time watched, from the first data to the last.
     #[serde(rename = "time_us", with = "column::micros")]
     pub time: Duration,
@@ -211,6 +214,7 @@ impl Observed<'_> {
             share,
             confidence: verdict.confidence,
             limits: verdict.shares.clone(),
+            account: self.account(&verdict.shares),
             time: verdict.time,
             held: held(verdict, limit),
             lost: diagnosis.lost(),
@@ -223,6 +227,16 @@ impl Observed<'_> {
             path: path::measured(self, verdict, goodput),
             causes,
         })
+    }
+
+    /// Where the time went, if these limits held the data.
+    fn account(&self, shares: &[Candidate]) -> Vec<AccountPart> {
+        let Some(first) = self.samples.first() else { return Vec::new() };
+        let mut account = LiveAccount::new((first.local, first.remote));
+        for pair in self.samples.windows(2) {
+            account.note(&pair[0], &pair[1], self.role, shares);
+        }
+        account.parts()
     }
 
     /// What lies behind the limit, with what is advised on it. What a device of this host does is

@@ -9,6 +9,7 @@
 mod ack_path;
 mod application_window;
 mod delayed_ack;
+mod host_reordering;
 mod idle_restart;
 mod machine;
 mod no_answer;
@@ -22,6 +23,7 @@ mod window_scale;
 pub use ack_path::AckPath;
 pub use application_window::ApplicationWindow;
 pub use delayed_ack::DelayedAck;
+pub use host_reordering::HostReordering;
 pub use idle_restart::IdleRestart;
 pub use machine::{CountedEvent, FlowCapRule, MachineCause};
 pub use no_answer::NoAnswer;
@@ -77,6 +79,8 @@ pub enum PacketCause {
     ApplicationWindow(ApplicationWindow),
     /// ACKs waited on their way back.
     AckPath(AckPath),
+    /// The sender's own host let segments out in the wrong order.
+    HostReordering(HostReordering),
 }
 
 /// A sub-cause, and what is advised on it. It serialises as its name, its claim, its remedy and its
@@ -227,6 +231,7 @@ impl<'a> DataSeen<'a> {
             DelayedAck::of(self).map(PacketCause::DelayedAck),
             ApplicationWindow::of(self).map(PacketCause::ApplicationWindow),
             AckPath::of(self).map(PacketCause::AckPath),
+            HostReordering::of(self).map(PacketCause::HostReordering),
         ]
         .into_iter()
         .flatten()
@@ -235,7 +240,7 @@ impl<'a> DataSeen<'a> {
 
 impl PacketCause {
     /// Every name, in the order of the type.
-    pub const NAMES: [&'static str; 10] = [
+    pub const NAMES: [&'static str; 11] = [
         "no_answer",
         "path_mtu",
         "window_scale",
@@ -246,6 +251,7 @@ impl PacketCause {
         "delayed_ack",
         "application_window",
         "ack_path",
+        "host_reordering",
     ];
 
     /// The stable name in results.
@@ -261,6 +267,7 @@ impl PacketCause {
             PacketCause::DelayedAck(_) => 7,
             PacketCause::ApplicationWindow(_) => 8,
             PacketCause::AckPath(_) => 9,
+            PacketCause::HostReordering(_) => 10,
         }]
     }
 
@@ -299,6 +306,7 @@ impl PacketCause {
                 (Some(one.count), Some(one.time), None, Some(one.bound))
             }
             PacketCause::AckPath(one) => (Some(one.count), Some(one.wait), None, None),
+            PacketCause::HostReordering(one) => (Some(one.count), None, None, None),
         };
         Numbers { count, time, rate, amount }
     }
@@ -316,6 +324,7 @@ impl PacketCause {
             PacketCause::DelayedAck(_) => PacketRemedy::WriteWholeMessages,
             PacketCause::ApplicationWindow(_) => PacketRemedy::GrowApplicationWindow,
             PacketCause::AckPath(_) => PacketRemedy::MakeRoomForAcks,
+            PacketCause::HostReordering(_) => PacketRemedy::SendInOrder,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What packets show behind a limit.
 
 use crate::diagnosis::{
-    AckPath, ApplicationWindow, DelayedAck, IdleRestart, NoAnswer, PacketCause, PathMtu, Policer,
-    ScaleSign, Sharing, Timeouts, WindowScale,
+    AckPath, ApplicationWindow, DelayedAck, HostReordering, IdleRestart, NoAnswer, PacketCause,
+    PathMtu, Policer, ScaleSign, Sharing, Timeouts, WindowScale,
 };
 use fullpipe_model::units::Duration;
 
@@ -18,6 +18,7 @@ pub(super) fn claim(cause: PacketCause) -> String {
         PacketCause::DelayedAck(cause) => delayed_ack(cause),
         PacketCause::ApplicationWindow(cause) => application_window(cause),
         PacketCause::AckPath(cause) => ack_path(cause),
+        PacketCause::HostReordering(cause) => host_reordering(cause),
     }
 }
 
@@ -131,5 +132,14 @@ fn ack_path(cause: AckPath) -> String {
         "ACK path: by their timestamps ACKs waited {wait} on their way back, of {excess} by which round trips were \
          longer than the shortest ({shortest}); {:.0} % of them stood for more than two segments",
         stretched * 100.0
+    )
+}
+
+fn host_reordering(cause: HostReordering) -> String {
+    let HostReordering { count, share } = cause;
+    format!(
+        "order lost at the sender's own host: {count} segments ({:.2} %) left it in the wrong order, \
+         before any path",
+        share * 100.0
     )
 }

@@ -157,6 +157,11 @@ const fn of_packets(remedy: PacketRemedy) -> &'static str {
              queue there that shares fairly or thins ACKs out (tc-fq_codel, tc-cake with \
              ack-filter), or more bandwidth that way; the data's own way has no queue"
         }
+        PacketRemedy::SendInOrder => {
+            "find what parts the segments of one connection at that host: a bond in mode balance-rr, \
+             several transmit queues that take turns, a driver's fault (see whether it stays after \
+             `ethtool -K DEVICE tso off`, and undo that with `tso on`)"
+        }
     }
 }
 

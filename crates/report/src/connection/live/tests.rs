@@ -1,4 +1,5 @@
 use super::*;
+use fullpipe_flow::account::{AccountPart, Cause, Owner};
 use fullpipe_flow::diagnosis::live::Acts;
 use fullpipe_flow::diagnosis::live::Answer;
 use fullpipe_flow::finding::{Headline, Remedy};
@@ -30,6 +31,7 @@ fn connection(acts: Acts, role: End) -> LiveConnection {
             share: 0.9,
             confidence: 0.97,
             limits: vec![Candidate { limit, share: 0.9 }],
+            account: Vec::new(),
             time: Duration::from_secs(3),
             held: Duration::from_secs(3),
             lost: Duration::from_millis(2700),
@@ -75,6 +77,33 @@ fn the_table_says_how_sure_an_answer_is_and_a_guess_is_no_answer() {
     let row = text.lines().find(|line| line.contains("20.0")).unwrap();
     assert!(row.contains("perhaps receive window") && row.contains(" 30 "), "{text}");
     assert!(row.trim_end().ends_with("not known"), "{text}");
+}
+
+#[test]
+fn a_server_that_is_waited_for_is_the_answer_where_nothing_moved() {
+    let mut waiting = connection(Acts::Unknown, End::Sender);
+    waiting.answer.limit = Limit::Unknown;
+    waiting.answer.headline = headline(Limit::Unknown, 0.0);
+    waiting.answer.account = vec![AccountPart {
+        owner: Owner::ServerApplication,
+        cause: Cause::ServerThinks,
+        direction: None,
+        time: Duration::from_secs(3),
+        lost: Duration::from_secs(3),
+    }];
+    let text = render(&[waiting.clone()], &[], Layout::default());
+    for part in [
+        "server thinks 100 %",
+        "the time: 100.0 % server's program (server thinks)",
+        "to change it: find what the server's program waits for",
+        "who must act: the server: its program",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // A limit of the data that is known is the answer, whatever else was waited for.
+    waiting.answer.limit = Limit::ReceiveWindow;
+    let text = render(&[waiting], &[], Layout::default());
+    assert!(!text.contains("server thinks 100 %"), "{text}");
 }
 
 #[test]

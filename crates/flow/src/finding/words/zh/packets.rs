@@ -1,8 +1,8 @@
 //! What packets show behind a limit.
 
 use crate::diagnosis::{
-    AckPath, ApplicationWindow, DelayedAck, IdleRestart, NoAnswer, PacketCause, PathMtu, Policer,
-    ScaleSign, Sharing, Timeouts, WindowScale,
+    AckPath, ApplicationWindow, DelayedAck, HostReordering, IdleRestart, NoAnswer, PacketCause,
+    PathMtu, Policer, ScaleSign, Sharing, Timeouts, WindowScale,
 };
 use fullpipe_model::units::Duration;
 
@@ -18,6 +18,7 @@ pub fn claim(cause: PacketCause) -> String {
         PacketCause::DelayedAck(cause) => delayed_ack(cause),
         PacketCause::ApplicationWindow(cause) => application_window(cause),
         PacketCause::AckPath(cause) => ack_path(cause),
+        PacketCause::HostReordering(cause) => host_reordering(cause),
     }
 }
 
@@ -125,5 +126,13 @@ fn ack_path(cause: AckPath) -> String {
         "ACK 的返回路径：往返时间比最短的（{shortest}）多出 {excess}，从时间戳看，其中 {wait} 是 \
          ACK 在返回途中等待；{:.0} % 的 ACK 确认了两个以上的报文段",
         stretched * 100.0
+    )
+}
+
+fn host_reordering(cause: HostReordering) -> String {
+    let HostReordering { count, share } = cause;
+    format!(
+        "发送方主机自身乱序：{count} 个报文段（{:.2} %）在进入路径之前就以错误的顺序离开主机",
+        share * 100.0
     )
 }

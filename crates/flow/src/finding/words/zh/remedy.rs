@@ -123,6 +123,10 @@ const fn of_packets(remedy: PacketRemedy) -> &'static str {
             "为返回的 ACK 留出空间：减少与此下载同时进行的上传，在那里使用公平或精简 ACK 的队列（\
              tc-fq_codel、带 ack-filter 的 tc-cake），或增加该方向的带宽；数据方向本身没有排队"
         }
+        PacketRemedy::SendInOrder => {
+            "查明该主机上是什么打乱了同一连接的报文段：balance-rr 模式的 bond、轮流使用的多个发送队列、\
+             驱动的缺陷（看 `ethtool -K DEVICE tso off` 之后是否仍然如此，再用 `tso on` 恢复）"
+        }
     }
 }
 
