@@ -1,69 +1,88 @@
 //! Conversations whose times are known: what the account says of them, at both ends, beside what
-//! was built in. How long the server took is what its own wire shows, where nothing was lost: its
+//! was built in. How long an end took is what its own wire shows, where nothing was lost: its
 //! timers and its own work add to what it was told.
 
 use super::Truth;
+use super::own_wire::{OwnWire, each_packet};
 use super::runs::{Wanted, is_of, place, read, run_missing};
 use anyhow::{Context, ensure};
 use fullpipe_flow::account::{Account, Cause};
-use fullpipe_flow::capture::segment::{Flags, Parsed, Segment};
-use fullpipe_flow::capture::{Packet, Unpack, read as read_packets};
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::scenario::{self, Conversation, conversation};
 use fullpipe_model::units::Duration;
+use std::fmt::Display;
 use std::path::Path;
 
-/// A time is right within this, or within one of so many parts of a round trip, for each request.
+/// A time is right within this, or within one of so many parts of a round trip, for each request;
+/// a hang and all that is lost within this share of it.
 const WITHIN: Duration = Duration::from_millis(1);
 const PARTS_OF_A_ROUND_TRIP: u64 = 50;
+const OF_A_HANG: f64 = 0.02;
+const OF_THE_LOST: f64 = 0.02;
+/// A wait that has lasted so long when the capture ends is a hang.
+const HANG: Duration = Duration::from_secs(5);
 /// A cause that is built in to give back this share of the time is the first that is told.
 const MOST: f64 = 0.5;
 
-/// What an account says that was built in.
+/// How many of those in which something is known are told so.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Tally {
+    right: u32,
+    all: u32,
+}
+
+/// What accounts say that was built in.
 #[derive(Debug, Default, Clone, Copy)]
 struct ConversationScore {
-    accounts: u32,
-    requests: u32,
-    /// Those in which nothing was lost, and of them those whose times are right.
-    lossless: u32,
-    thinks: u32,
-    connects: u32,
-    /// Those in which one cause outweighs all others, and of them those that are told so.
-    clear: u32,
-    first: u32,
+    requests: Tally,
+    answering: Tally,
+    asking: Tally,
+    connecting: Tally,
+    lost: Tally,
+    hang: Tally,
+    first: Tally,
+}
+
+impl ConversationScore {
+    const COLUMNS: [&'static str; 7] =
+        ["requests", "server's time", "client's time", "connecting", "lost", "hang", "first owner"];
+
+    fn tallies(self) -> [Tally; 7] {
+        let ConversationScore { requests, answering, asking, connecting, lost, hang, first } = self;
+        [requests, answering, asking, connecting, lost, hang, first]
+    }
 }
 
 /// Runs what is missing of the set, and prints how many accounts are right, and which are not.
 pub fn run(options: &Truth) -> anyhow::Result<()> {
     let (scores, wrong) = scores(options)?;
     wrong.iter().for_each(|wrong| println!("{wrong}"));
-    println!("\n| at | requests | server's time | connecting | first owner |");
-    println!("|---|---|---|---|---|");
+    println!("\n| at | {} |", ConversationScore::COLUMNS.join(" | "));
+    println!("|---|{}", "---|".repeat(ConversationScore::COLUMNS.len()));
     for (score, end) in scores.iter().zip(["the server", "the client"]) {
-        let ConversationScore { accounts, requests, lossless, thinks, connects, clear, first } =
-            *score;
-        let cells =
-            [(requests, accounts), (thinks, lossless), (connects, lossless), (first, clear)]
-                .map(|(right, all)| format!("{right} of {all}"));
+        let cells = score.tallies().map(|Tally { right, all }| format!("{right} of {all}"));
         println!("| {end} | {} |", cells.join(" | "));
     }
     Ok(())
 }
 
-/// A few conversations, in all of which requests and first owners are right, and at the server its
-/// time.
+/// A few conversations, in all of which requests, hangs and first owners are right, and at the
+/// server its time.
 ///
 /// # Errors
 /// If a run failed, or an account is wrong.
 pub fn smoke(options: &Truth) -> anyhow::Result<()> {
     let (scores, wrong) = scores(options)?;
     for score in &scores {
-        let ConversationScore { accounts, requests, clear, first, .. } = *score;
-        ensure!(accounts == options.count, "conversations: {accounts} of {} ran", options.count);
-        ensure!(requests == accounts && first == clear, "conversations: {wrong:?}");
+        let ConversationScore { requests, hang, first, .. } = *score;
+        let ran = requests.all;
+        ensure!(ran == options.count, "conversations: {ran} of {} ran", options.count);
+        for tally in [requests, hang, first] {
+            ensure!(tally.right == tally.all, "conversations: {wrong:?}");
+        }
     }
     let [at_server, _] = scores;
-    ensure!(at_server.thinks == at_server.lossless, "conversations: {wrong:?}");
+    ensure!(at_server.answering.right == at_server.answering.all, "conversations: {wrong:?}");
     Ok(())
 }
 
@@ -87,12 +106,14 @@ fn scores(options: &Truth) -> anyhow::Result<([ConversationScore; 2], Vec<String
             continue;
         }
         let run = read(wanted, &place)?;
-        let taken = (!one.is_lossy)
-            .then(|| taken_at_server(&run.folder.join("server.pcap")))
-            .transpose()?;
-        for (score, end) in scores.iter_mut().zip(["server", "client"]) {
-            let account = account_of(&run.folder.join(format!("{end}.pcap")))?;
-            let wrong = score.add(one, taken, &account).into_iter();
+        let captures = ["server", "client"].map(|end| run.folder.join(format!("{end}.pcap")));
+        let [server, client] = [OwnWire::read(&captures[0])?, OwnWire::read(&captures[1])?];
+        let taken = [client.asking, server.answering];
+        let ends = [("server", server, 1), ("client", client, 0)];
+        for (score, (end, wire, index)) in scores.iter_mut().zip(ends) {
+            let account = account_of(&captures[1 - index])?;
+            let seen = SeenConversation { one, taken, wire: &wire, here: index, account: &account };
+            let wrong = seen.score(score).into_iter();
             all_wrong.extend(wrong.map(|wrong| format!("{} at the {end}: {wrong}", one.name)));
         }
     }
@@ -109,15 +130,6 @@ fn wanted(one: &Conversation) -> Wanted {
     }
 }
 
-/// Calls `see` with each packet of a capture.
-fn each_packet(file: &Path, see: impl FnMut(Packet<'_>)) -> anyhow::Result<()> {
-    let opened = std::fs::File::open(file).map_err(anyhow::Error::from).and_then(|file| {
-        read_packets(Unpack::new(file)?, see)?;
-        Ok(())
-    });
-    opened.with_context(|| format!("read {}", file.display()))
-}
-
 /// The account of the longest connection of a capture.
 fn account_of(file: &Path) -> anyhow::Result<Account> {
     let mut analyzer = Analyzer::new(Config::default());
@@ -129,101 +141,130 @@ fn account_of(file: &Path) -> anyhow::Result<Account> {
     longest.and_then(|one| one.account()).with_context(|| format!("{}: no account", file.display()))
 }
 
-/// How long the server's host took from each request to the first byte of its answer, by a capture
-/// there in which nothing is sent again.
-fn taken_at_server(file: &Path) -> anyhow::Result<Duration> {
-    let (mut taken, mut asked, mut client) = (Duration::ZERO, None, None);
-    each_packet(file, |packet| {
-        // Guests capture IP.
-        let parsed = Segment::from_ip(packet.data, packet.original_length);
-        let Parsed::Tcp(segment) = parsed else { return };
-        if segment.flags.any(Flags::SYN) {
-            client = client.or(Some(segment.source));
-        } else if segment.payload_len() > 0 && client == Some(segment.source) {
-            asked = Some(packet.at);
-        } else if segment.payload_len() > 0
-            && let Some(asked) = asked.take()
-        {
-            taken = taken.saturating_add(packet.at.since(asked));
-        }
-    })?;
-    Ok(taken)
+/// A conversation as one end's capture has it.
+struct SeenConversation<'a> {
+    one: &'a Conversation,
+    /// How long the client and the server took, by their own wires.
+    taken: [Duration; 2],
+    /// The packets of this capture.
+    wire: &'a OwnWire,
+    /// The end at which it was taken: 0 is the client.
+    here: usize,
+    account: &'a Account,
 }
 
-impl ConversationScore {
-    /// Adds an account; returns what is wrong in it.
-    fn add(
-        &mut self,
-        one: &Conversation,
-        taken: Option<Duration>,
-        account: &Account,
-    ) -> Vec<String> {
-        self.accounts += 1;
-        let mut wrong = Vec::new();
+impl SeenConversation<'_> {
+    /// Adds it to the score; returns what is wrong in it.
+    fn score(&self, score: &mut ConversationScore) -> Vec<String> {
+        let SeenConversation { one, wire, account, .. } = *self;
+        let mut wrong = WrongAccounts::default();
+        let (said, truth) = (account.requests, wire.requests);
+        wrong.check(&mut score.requests, "requests", said, truth, said == truth);
         let each = WITHIN.max(Duration::from_nanos(one.rtt.as_nanos() / PARTS_OF_A_ROUND_TRIP));
-        let requests = u64::from(one.requests);
-        self.requests += is_right(
-            &mut wrong,
-            "requests",
-            account.requests.to_string(),
-            requests.to_string(),
-            account.requests == requests,
-        );
-        if let Some(taken) = taken {
-            self.lossless += 1;
+        let within = each.saturating_mul(wire.requests.max(2));
+        if one.hindrance.is_harmless() {
+            let [asking, answering] = self.taken;
             let thinks = account.spent_on(Cause::ServerThinks);
-            self.thinks += is_right(
-                &mut wrong,
-                "the server's time",
-                thinks.to_string(),
-                taken.to_string(),
-                thinks.abs_diff(taken) <= each.saturating_mul(requests),
-            );
-            let connect = account.spent_on(Cause::Connect);
-            self.connects += is_right(
-                &mut wrong,
-                "connecting",
-                connect.to_string(),
-                one.rtt.to_string(),
-                connect.abs_diff(one.rtt) <= each.saturating_mul(2),
-            );
+            wrong.time(&mut score.answering, "the server's time", thinks, answering, within);
+            let asks = account.spent_on(Cause::ClientThinks);
+            wrong.time(&mut score.asking, "the client's time", asks, asking, within);
+            let (said, truth) = self.lost();
+            let share = Duration::from_secs_f64(truth.as_secs_f64() * OF_THE_LOST);
+            wrong.time(&mut score.lost, "lost", said, truth, within.max(share));
         }
-        if let Some(cause) = first_cause(one, account) {
-            self.clear += 1;
-            let first = account.first().map(|part| part.cause);
-            self.first += is_right(
-                &mut wrong,
-                "first",
-                first.map_or("nothing", Cause::name).to_owned(),
-                cause.name().to_owned(),
-                first == Some(cause),
-            );
+        if let Some(truth) = wire.connecting() {
+            let said = account.spent_on(Cause::Connect) + account.spent_on(Cause::SynRepeated);
+            let within = each.saturating_mul(2);
+            wrong.time(&mut score.connecting, "connecting", said, truth, within);
         }
+        if let Some((cause, truth)) = self.hang() {
+            let within = each.max(Duration::from_secs_f64(truth.as_secs_f64() * OF_A_HANG));
+            wrong.time(&mut score.hang, cause.name(), account.spent_on(cause), truth, within);
+        }
+        if let Some(cause) = self.first_cause() {
+            let said = account.first().map(|part| part.cause);
+            let name = said.map_or("nothing", Cause::name);
+            wrong.check(&mut score.first, "first", name, cause.name(), said == Some(cause));
+        }
+        let WrongAccounts(wrong) = wrong;
         wrong
     }
-}
 
-/// 1 where it is so; otherwise 0, and what was said for what was built in is noted.
-fn is_right(
-    wrong: &mut Vec<String>,
-    what: &str,
-    said: String,
-    built_in: String,
-    is_so: bool,
-) -> u32 {
-    if !is_so {
-        wrong.push(format!("{what} {said} for {built_in}"));
+    /// What somebody waited for when the capture ended, and since when.
+    fn hang(&self) -> Option<(Cause, Duration)> {
+        let shut = self.wire.shut().map(|time| (Cause::WindowShut, time));
+        let gone = self.wire.unheard(self.here).map(|time| (Cause::PeerGone, time));
+        shut.or(gone).filter(|(_, time)| *time >= HANG)
     }
-    u32::from(is_so)
+
+    /// What is lost outside the data, as the account says it and as it was built in.
+    fn lost(&self) -> (Duration, Duration) {
+        let said = self.account.parts.iter().filter(|part| is_built_in(part.cause));
+        let said = said.map(|part| part.lost).sum();
+        let [asking, answering] = self.taken;
+        let turns = self.one.rtt.saturating_mul(self.wire.requests.saturating_sub(1));
+        let hang = self.wire.shut().unwrap_or_default();
+        let parts = [asking, answering, turns, self.wire.syn_repeated, hang];
+        (said, parts.into_iter().sum())
+    }
+
+    /// The cause that took most of the time; `None` where none outweighs all.
+    fn first_cause(&self) -> Option<Cause> {
+        let SeenConversation { one, wire, account, .. } = *self;
+        let [asking, answering] = if one.hindrance.is_harmless() {
+            self.taken
+        } else {
+            let between = wire.requests.saturating_sub(1);
+            [one.ask_after.saturating_mul(between), one.answer_after.saturating_mul(wire.requests)]
+        };
+        let turns = one.rtt.saturating_mul(wire.requests.saturating_sub(1));
+        let built_in = [
+            (Cause::ServerThinks, answering),
+            (Cause::ClientThinks, asking),
+            (Cause::Turns, turns),
+            (Cause::SynRepeated, wire.syn_repeated),
+        ];
+        let most = account.time.as_secs_f64() * MOST;
+        let mut all = built_in.into_iter().chain(self.hang());
+        all.find(|(_, time)| time.as_secs_f64() > most).map(|(cause, _)| cause)
+    }
 }
 
-/// The cause that was built in to give back most of the time; `None` where none outweighs all.
-fn first_cause(one: &Conversation, account: &Account) -> Option<Cause> {
-    let requests = u64::from(one.requests);
-    let built_in = [
-        (Cause::ServerThinks, one.answer_after.saturating_mul(requests)),
-        (Cause::Turns, one.rtt.saturating_mul(requests - 1)),
-    ];
-    let most = account.time.as_secs_f64() * MOST;
-    built_in.into_iter().find(|(_, time)| time.as_secs_f64() > most).map(|(cause, _)| cause)
+/// Whether a set has built in what is lost for this.
+fn is_built_in(cause: Cause) -> bool {
+    let waits = matches!(cause, Cause::ServerThinks | Cause::ClientThinks);
+    let hangs = matches!(cause, Cause::WindowShut | Cause::PeerGone);
+    waits || hangs || matches!(cause, Cause::Turns | Cause::SynRepeated)
+}
+
+/// What was said for what was built in, where they differ.
+#[derive(Default)]
+struct WrongAccounts(Vec<String>);
+
+impl WrongAccounts {
+    fn check(
+        &mut self,
+        tally: &mut Tally,
+        what: &str,
+        said: impl Display,
+        truth: impl Display,
+        is_so: bool,
+    ) {
+        tally.all += 1;
+        tally.right += u32::from(is_so);
+        if !is_so {
+            self.0.push(format!("{what} {said} for {truth}"));
+        }
+    }
+
+    fn time(
+        &mut self,
+        tally: &mut Tally,
+        what: &str,
+        said: Duration,
+        truth: Duration,
+        within: Duration,
+    ) {
+        self.check(tally, what, said, truth, said.abs_diff(truth) <= within);
+    }
 }

@@ -9,6 +9,7 @@
 
 mod conversations;
 mod judge;
+mod own_wire;
 mod reasons;
 mod remedies;
 mod runs;

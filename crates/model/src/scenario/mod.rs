@@ -50,7 +50,7 @@ mod truth;
 pub use combinations::RUNS_MAX;
 pub use error::{Position, ScenarioError};
 pub use file::File;
-pub use generate::{Conversation, Generated, World, conversation, generate, world};
+pub use generate::{Conversation, Generated, Hindrance, World, conversation, generate, world};
 pub use over::{Override, OverrideError};
 pub use readers::Readers;
 pub use transfer::{Client, Server, Transfer};

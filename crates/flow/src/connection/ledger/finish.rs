@@ -7,6 +7,8 @@ use fullpipe_model::units::{Duration, Instant};
 const GONE_AFTER: u8 = 2;
 /// The longest time between two tries (`TCP_RTO_MAX`): who does not try again gave up.
 const GIVES_UP_AFTER: Duration = Duration::from_secs(120);
+/// What a handshake may take longer than data.
+const LATE: Duration = Duration::from_millis(50);
 /// The time until the second SYN (RFC 6298 section 2.1).
 const SYN_TIMER: Duration = Duration::from_secs(1);
 
@@ -42,6 +44,14 @@ impl Ledger {
         Some((1 - rare.tries_by, rare.unheard))
     }
 
+    /// Counts the time for which an end has been tried as that of an end that is gone.
+    fn is_gone(&mut self, at: Instant) {
+        let Some((gone, unheard)) = self.gone() else { return };
+        self.shift(Spent::Timeout, Spent::Gone(gone), unheard);
+        self.rare().unheard = Duration::ZERO;
+        self.spend_all(Spent::Gone(gone), at);
+    }
+
     /// The end whose window is shut, and since when.
     fn shut_now(&self) -> Option<(Instant, u8)> {
         self.rare.as_ref().and_then(|rare| rare.shut)
@@ -57,9 +67,8 @@ impl Ledger {
                 return self.spend_all(Spent::WindowShut(reader), at);
             }
         }
-        if let Some((gone, unheard)) = self.gone().filter(|(gone, _)| closed_by != Some(*gone)) {
-            self.shift(Spent::Timeout, Spent::Gone(gone), unheard);
-            return self.spend_all(Spent::Gone(gone), at);
+        if self.gone().is_some_and(|(gone, _)| closed_by != Some(gone)) {
+            return self.is_gone(at);
         }
         let Some(speaker) = self.speaker() else { return self.spend_all(Spent::Idle, at) };
         // What a client sends as it closes is a goodbye (TLS's close_notify), if nobody answers it.
@@ -99,6 +108,10 @@ impl Ledger {
                 waiting = Some(self.sums.total()).filter(|time| *time > Duration::ZERO);
             }
             LedgerPhase::SynAnswered => self.spend_all(Spent::Connect, last),
+            // An end that has closed tries on.
+            LedgerPhase::Closed if self.gone().is_some_and(|(_, tried)| tried > Duration::ZERO) => {
+                self.is_gone(last);
+            }
             LedgerPhase::Closed => self.spend_all(Spent::Closing, last),
             LedgerPhase::Open => {
                 // Of an end that was not captured nothing is known but that it was tried.
@@ -110,6 +123,7 @@ impl Ledger {
                 self.ended(end, None, lags);
             }
         }
+        self.late_handshake(lags);
         if !both_ends && self.phase != LedgerPhase::SynSent {
             // One direction only: nothing says who waited for whom.
             let all: Vec<Spent> = self.sums.iter().map(|(what, _)| what).collect();
@@ -135,6 +149,17 @@ impl Ledger {
             waiting,
             from_handshake: lags.from_handshake,
             course: rare.course.map(Box::new),
+        }
+    }
+
+    /// Counts what the handshake took beyond the path's round trip, where a part of it was sent
+    /// again: the answer to the last one was late or lost as well.
+    fn late_handshake(&mut self, lags: Lags) {
+        let was_repeated = self.rare.as_ref().is_some_and(|rare| rare.syn_retransmissions > 0);
+        let rtt = lags.rtt();
+        let late = self.sums.of(Spent::Connect).saturating_sub(rtt);
+        if was_repeated && rtt > Duration::ZERO && late > rtt.max(LATE) {
+            self.shift(Spent::Connect, Spent::SynRepeated, late);
         }
     }
 

@@ -128,8 +128,8 @@ pub(super) struct Ledger {
     at: Instant,
     sums: Sums,
     rare: Option<Box<Rare>>,
-    /// How long after `at` everything that the speaker sent was acknowledged, in µs; [`NEVER`]
-    /// where it was not.
+    /// How long after `at` everything that the speaker sent was acknowledged, in µs, or with
+    /// [`PARTLY`] some of it last; [`NEVER`] where nothing was.
     acked: u32,
     requests: u32,
     turns: u32,
@@ -145,6 +145,7 @@ pub(super) struct Ledger {
 }
 
 const NEVER: u32 = u32::MAX;
+const PARTLY: u32 = 1 << 31;
 const NOBODY: u8 = 2;
 /// The last data ends a write.
 const PUSHED: u8 = 1;
@@ -202,8 +203,9 @@ impl Rare {
     }
 }
 
+/// Up to half an hour.
 fn micros(time: Duration) -> u32 {
-    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX).min(PARTLY - 1)
 }
 
 /// The index of an end.
@@ -364,14 +366,21 @@ impl Ledger {
 
     /// Notes whether the speaker was acknowledged.
     fn acknowledges(&mut self, event: &LedgerEvent) {
-        if event.has_all && self.acked == NEVER && self.speaker != event.from {
-            self.acked = micros(event.at.since(self.at)).min(NEVER - 1);
+        if self.speaker != event.from && self.until_acked().is_none() {
+            let partly = if event.has_all { 0 } else { PARTLY };
+            self.acked = micros(event.at.since(self.at)) | partly;
         }
     }
 
     /// How long after the last data everything was acknowledged, if it was.
     fn until_acked(&self) -> Option<Duration> {
-        (self.acked != NEVER).then(|| Duration::from_micros(self.acked.into()))
+        (self.acked & PARTLY == 0).then(|| Duration::from_micros(self.acked.into()))
+    }
+
+    /// How long after the last data some of it was still on its way: when it was acknowledged
+    /// last.
+    fn until_arrived(&self) -> Option<Duration> {
+        (self.acked != NEVER).then(|| Duration::from_micros((self.acked & !PARTLY).into()))
     }
 
     /// Data was sent: what is acknowledged from now on is later.
@@ -396,8 +405,15 @@ impl Ledger {
             Some(speaker) if speaker == from => self.same(event, lags),
             Some(_) if event.has_all => {
                 let is_long = self.run >= LONG_RUN;
-                let last = self.until_acked().unwrap_or(lags.rtt());
-                self.answers(at, from, if is_long { way.max(last) } else { way }, lags);
+                // The ACK of a short message may have been delayed.
+                let arrived = self
+                    .until_arrived()
+                    .filter(|arrived| is_long || arrived.saturating_sub(way) < DELAYED);
+                // What left at once was still on its way.
+                let more = arrived.map_or(Duration::ZERO, |arrived| arrived.saturating_sub(way));
+                let more = more.min(at.since(self.at));
+                self.spend(Spent::Transfer(1 - from), more);
+                self.answers(at, from, way, lags);
                 self.speaks(event, lags);
             }
             // It had not heard the other end yet: both send at a time.
@@ -507,7 +523,7 @@ impl Ledger {
             self.speaks(event, lags);
         }
         // What the other end sent before stays acknowledged, at the time that is now counted.
-        let stays = self.speaker != from && self.acked != NEVER;
+        let stays = self.speaker != from && self.until_acked().is_some();
         self.acked = if stays { 0 } else { NEVER };
     }
 

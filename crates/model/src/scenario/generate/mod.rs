@@ -24,7 +24,7 @@ mod varied;
 mod world;
 
 use super::Cause;
-pub use conversation::{Conversation, conversation};
+pub use conversation::{Conversation, Hindrance, conversation};
 use dice::Dice;
 use draft::Draft;
 use variation::Variation;
