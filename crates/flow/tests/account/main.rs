@@ -5,7 +5,7 @@
 mod text;
 mod tls;
 
-use fullpipe_flow::account::{Account, Cause, Owner};
+use fullpipe_flow::account::{Account, AccountPart, Cause, Owner};
 use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection, PacketCause};
@@ -95,7 +95,7 @@ fn account(trace: &str) -> Account {
 fn parts(account: &Account) -> Vec<String> {
     let ms = |nanos: u64| (nanos + 500_000) / 1_000_000;
     let long = account.parts.iter().filter(|part| ms(part.time.as_nanos()) > 0);
-    let words = |part: &fullpipe_flow::account::AccountPart| {
+    let words = |part: &AccountPart| {
         let (owner, cause) = (part.owner.name(), part.cause.name());
         format!("{owner} {cause} {} {}", ms(part.time.as_nanos()), ms(part.lost.as_nanos()))
     };
@@ -237,6 +237,78 @@ fn a_client_that_wants_nothing_for_long_is_idle() {
             .contains(&"client_application client_thinks 5000 5000".into())
     );
     assert!(parts(&account(&trace(60.08))).contains(&"nobody idle 60000 0".into()));
+}
+
+#[test]
+fn requests_that_do_not_wait_for_answers_are_the_servers_to_answer() {
+    let account = account(&format!(
+        "{AT_CLIENT}
+        0.040 > P. 1:61      ack 1 win 512
+        0.041 > P. 61:121    ack 1 win 512
+        1.081 < P. 1:1001    ack 121 win 512
+        1.081 > .  121:121   ack 1001 win 512
+        2.081 < P. 1001:2001 ack 121 win 512"
+    ));
+    let of_server = |part: &&AccountPart| part.owner == Owner::ServerApplication;
+    let taken: Duration = account.parts.iter().filter(of_server).map(|part| part.time).sum();
+    assert_eq!(taken, Duration::from_secs(2), "{account:?}");
+}
+
+#[test]
+fn an_answer_to_a_handshake_that_comes_late_is_lost_time_as_well() {
+    // The first SYN-ACK and the second are held back; what follows shows that the path takes 40 ms.
+    let late = account(
+        "0.000 > S  0:0           win 65535 <mss 1460>
+         1.000 > S  0:0           win 65535 <mss 1460>
+         2.500 < S. 0:0     ack 1 win 65535 <mss 1460>
+         2.500 > P. 1:61    ack 1 win 512
+         2.540 < P. 1:101   ack 61 win 512
+         2.540 > P. 61:121  ack 101 win 512
+         2.580 < P. 101:201 ack 121 win 512",
+    );
+    let parts = parts(&late);
+    assert!(parts.contains(&"path syn_repeated 2460 2460".into()), "{parts:?}");
+    assert!(parts.contains(&"path connect 40 0".into()), "{parts:?}");
+}
+
+#[test]
+fn who_closed_and_is_not_heard_any_more_waits_for_one_that_is_gone() {
+    let account = account(
+        "0.000 > S  0:0           win 65535 <mss 1460>
+         0.040 < S. 0:0     ack 1 win 65535 <mss 1460>
+         0.040 > .  1:1     ack 1 win 512
+         0.040 > P. 1:61    ack 1 win 512
+         0.280 > P. 1:61    ack 1 win 512
+         0.720 > P. 1:61    ack 1 win 512
+         1.600 > P. 1:61    ack 1 win 512
+         1.700 > F. 61:61   ack 1 win 512
+         3.360 > P. 1:61    ack 1 win 512
+         6.880 > P. 1:61    ack 1 win 512",
+    );
+    let parts = parts(&account);
+    assert!(parts.contains(&"peer_gone peer_gone 6840 6840".into()), "{parts:?}");
+}
+
+#[test]
+fn data_that_left_at_once_is_on_its_way_until_its_acks_come() {
+    // Captured at the server: an answer of four segments for which the link takes 20 ms; the client
+    // asks as soon as it has it, with the ACK of the last segment.
+    let account = account(
+        "0.000 > S  0:0           win 65535 <mss 1460>
+         0.000 < S. 0:0     ack 1 win 65535 <mss 1460>
+         0.040 > .  1:1     ack 1 win 512
+         0.040 > P. 1:61    ack 1 win 512
+         0.041 < .  1:1001    ack 61 win 512
+         0.041 < .  1001:2001 ack 61 win 512
+         0.041 < .  2001:3001 ack 61 win 512
+         0.041 < P. 3001:4001 ack 61 win 512
+         0.091 > .  61:61   ack 2001 win 512
+         0.101 > P. 61:121  ack 4001 win 512",
+    );
+    assert_eq!(account.spent_on(Cause::ClientThinks), Duration::from_millis(10), "{account:?}");
+    let on_its_way: Duration =
+        account.parts.iter().filter(|part| part.direction.is_some()).map(|part| part.time).sum();
+    assert_eq!(on_its_way, Duration::from_millis(10), "{account:?}");
 }
 
 #[test]

@@ -124,6 +124,7 @@ impl Ledger {
             }
         }
         self.late_handshake(lags);
+        self.first_paces(lags);
         if !both_ends && self.phase != LedgerPhase::SynSent {
             // One direction only: nothing says who waited for whom.
             let all: Vec<Spent> = self.sums.iter().map(|(what, _)| what).collect();
@@ -150,6 +151,13 @@ impl Ledger {
             from_handshake: lags.from_handshake,
             course: rare.course.map(Box::new),
         }
+    }
+
+    /// Counts how long the first segments of answers took on their way, where that was known later.
+    fn first_paces(&mut self, lags: Lags) {
+        let server = 1 - lags.client;
+        let took = self.pace[index(server)].time_before();
+        self.shift(Spent::Thinks(server), Spent::Turn(server), took);
     }
 
     /// Counts what the handshake took beyond the path's round trip, where a part of it was sent

@@ -404,15 +404,15 @@ impl Ledger {
         match self.speaker() {
             Some(speaker) if speaker == from => self.same(event, lags),
             Some(_) if event.has_all => {
-                let is_long = self.run >= LONG_RUN;
-                // The ACK of a short message may have been delayed.
-                let arrived = self
-                    .until_arrived()
-                    .filter(|arrived| is_long || arrived.saturating_sub(way) < DELAYED);
-                // What left at once was still on its way.
-                let more = arrived.map_or(Duration::ZERO, |arrived| arrived.saturating_sub(way));
-                let more = more.min(at.since(self.at));
-                self.spend(Spent::Transfer(1 - from), more);
+                self.pace[index(from)].begins(event.length);
+                // What left at once was still on its way. The ACK of a short message may have been
+                // delayed, and one that was captured where it was made tells nothing of the path.
+                let is_far = lags.to[index(from)].saturating_mul(2) >= lags.rtt();
+                let arrived = self.until_arrived().filter(|_| is_far).unwrap_or(way);
+                let more = arrived.saturating_sub(way).min(at.since(self.at));
+                if self.run >= LONG_RUN || more < DELAYED {
+                    self.spend(Spent::Transfer(1 - from), more);
+                }
                 self.answers(at, from, way, lags);
                 self.speaks(event, lags);
             }
