@@ -14,7 +14,7 @@ use fullpipe_flow::Language;
 use fullpipe_flow::account::{Account, AccountPart, Cause};
 use fullpipe_flow::connection::{Connection, Direction};
 use fullpipe_flow::diagnosis::live::Answer;
-use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection, PacketCause};
+use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection, PacketCause, SubCause};
 use fullpipe_flow::finding::{Finding, Remedy};
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::change::Change;
@@ -68,6 +68,15 @@ pub fn answer(
     language: Language,
 ) -> Option<WaitAnswer> {
     let words = sentences(language);
+    if let Some(missing) = missing_to_the_end(explained) {
+        return Some(WaitAnswer {
+            claim: language.sub_cause(&SubCause::Packets(missing)),
+            remedy: words.remedy(Cause::PathMtu),
+            changes: Vec::new(),
+            who: words.who(WhoActs::Path),
+            held: None,
+        });
+    }
     let is_data = |part: &AccountPart| matches!(part.cause, Cause::Transfer(_));
     let first = account.first().filter(|part| part.lost > Duration::ZERO || is_data(part))?;
     let share = words.share(first.time, account.time);
@@ -93,6 +102,14 @@ pub fn answer(
         _ => None,
     };
     Some(WaitAnswer { claim, remedy, changes: Vec::new(), who, held })
+}
+
+/// Large segments that had not arrived when the capture ended, while smaller ones did: somebody
+/// waits for them, and no packet of the wait is there to be counted.
+fn missing_to_the_end(explained: &DiagnosedConnection) -> Option<PacketCause> {
+    let ways = [Direction::ClientToServer, Direction::ServerToClient].into_iter();
+    ways.flat_map(|way| explained.sub_causes(way))
+        .find(|cause| matches!(cause, PacketCause::PathMtu(one) if one.is_missing))
 }
 
 /// The answer where data under a limit took the time: what the finding about that limit says.
