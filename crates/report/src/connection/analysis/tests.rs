@@ -5,6 +5,8 @@ use fullpipe_flow::diagnosis::worst_first;
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::units::Instant;
 
+#[path = "../../../../flow/tests/trace/mod.rs"]
+mod trace;
 #[path = "../../../../flow/tests/window/mod.rs"]
 mod window;
 
@@ -155,4 +157,28 @@ fn in_chinese_each_heading_and_each_sentence_is() {
         let english: Vec<&str> = words.filter(|word| !names.contains(word)).collect();
         assert!(english.is_empty(), "{english:?}\n{text}");
     }
+}
+
+#[test]
+fn data_that_is_missing_to_the_end_is_the_first_that_is_said() {
+    // At the client: of a certificate of two full segments and a rest only the rest arrives.
+    let text = "
+        0.000 > S  0:0         win 64240 <mss 1460,wscale 7,sackOK>
+        0.020 < S. 0:0   ack 1 win 65160 <mss 1460,wscale 7,sackOK>
+        0.020 > .  1:1   ack 1 win 502
+        0.021 > P. 1:301 ack 1 win 502
+        0.041 < P. 2921:3221 ack 301 win 502
+        0.041 > .  301:301   ack 1 win 502 <sack 2921-3221>";
+    let mut analyzer = Analyzer::new(Config::default());
+    for line in trace::parse(text) {
+        let packet = line.packet();
+        analyzer.push(line.at, LinkType::RAW, &packet, packet.len()).unwrap();
+    }
+    let connection = analyzer.finish().connections.remove(0);
+    let account = connection.account().unwrap();
+    let answer =
+        crate::connection::account::answer(&connection, &account, fullpipe_flow::Language::English)
+            .unwrap();
+    assert!(answer.claim.starts_with("probably a path MTU black hole"), "{answer:?}");
+    assert!(answer.remedy.unwrap().contains("ICMP") && answer.who == "the path", "{answer:?}");
 }
