@@ -1,6 +1,7 @@
 //! Helpers for tables of rows: names, missing figures, failed runs.
 
 use crate::{Layout, table::paragraph};
+use fullpipe_flow::Language;
 use fullpipe_flow::schema::RunRow;
 use fullpipe_model::units::Rate;
 
@@ -39,6 +40,16 @@ pub fn limited_by(row: &RunRow) -> String {
     match &row.headline {
         Some(headline) if *headline != row.limited_by.to_string() => headline.clone(),
         _ => format!("{} {:.0} %", row.limited_by, row.limit_share * 100.0),
+    }
+}
+
+/// The same in a language.
+pub fn limited_by_in(row: &RunRow, language: Language) -> String {
+    match language {
+        Language::English => limited_by(row),
+        Language::Chinese => {
+            format!("{} {:.0} %", language.limit(row.limited_by), row.limit_share * 100.0)
+        }
     }
 }
 

@@ -3,34 +3,46 @@
 pub mod calc;
 pub mod convert;
 pub mod host_plan;
+mod words;
+
+pub use words::expected;
 
 use crate::table::paragraph::fill;
 use crate::{Layout, Tone};
 use fullpipe_flow::Language;
 use fullpipe_model::change::Change;
-use fullpipe_model::limit::{End, Limit};
-use fullpipe_model::tune::{Plan, Prediction};
+use fullpipe_model::tune::{Note, Plan};
+use unicode_width::UnicodeWidthStr;
 
 /// The plan as lines, each with its line break.
 pub fn render(plan: &Plan, layout: Layout) -> String {
-    let mut text = String::new();
-    if plan.changes.is_empty() {
-        text += &fill("", &format!("Nothing to set: {}.", expected(&plan.before)), layout.width);
+    let language = layout.language;
+    let before = expected(language, &plan.before);
+    let first = if plan.changes.is_empty() {
+        match language {
+            Language::English => format!("Nothing to set: {before}."),
+            Language::Chinese => format!("无需设置：{before}。"),
+        }
     } else {
-        let (before, after) = (expected(&plan.before), expected(&plan.after));
-        text += &fill("", &format!("Expected: {before} {} {after}.", layout.arrow()), layout.width);
-    }
+        let (arrow, after) = (layout.arrow(), expected(language, &plan.after));
+        match language {
+            Language::English => format!("Expected: {before} {arrow} {after}."),
+            Language::Chinese => format!("预期：{before} {arrow} {after}。"),
+        }
+    };
+    let mut text = fill("", &first, layout.width);
     text.push('\n');
     for change in &plan.changes {
         text += "\n";
         text += &change_lines(change, layout);
     }
     if !plan.notes.is_empty() {
-        text += "\nTo know:\n";
+        text += &format!("\n{}\n", layout.labels().to_know);
     }
-    for note in &plan.notes {
-        let host = note.end.map_or_else(|| "path".into(), |end| end.to_string());
-        text += &fill("  - ", &format!("{host}: {}", note.text), layout.width);
+    for Note { end, note } in &plan.notes {
+        let note = words::note(language, note);
+        let line = of_host(language, &words::end(language, *end, "path"), &note);
+        text += &fill("  - ", &line, layout.width);
         text.push('\n');
     }
     text
@@ -38,46 +50,40 @@ pub fn render(plan: &Plan, layout: Layout) -> String {
 
 /// What the plan sets, a line for each change.
 pub fn in_short(plan: &Plan, layout: Layout) -> String {
-    let line = |change: &Change| {
+    let mut lines = String::new();
+    for change in &plan.changes {
         let Change { knob, to, .. } = change;
-        let label = format!("  {}: ", host_of(change));
-        let text = format!("{knob} {} {} {to}", from_of(change), layout.arrow());
-        format!("{}\n", fill(&label, &text, layout.width))
-    };
-    plan.changes.iter().map(line).collect()
-}
-
-/// `442.9 Mbit/s (55.36 MB/s), limited by the send buffer`, without colour.
-pub fn expected(prediction: &Prediction) -> String {
-    let Prediction { goodput, limited_by, .. } = prediction;
-    match limited_by {
-        Limit::Link => format!("{goodput} ({goodput:#}), a full link"),
-        other => format!("{goodput} ({goodput:#}), limited by the {other}"),
+        let host = words::end(layout.language, change.end, "host");
+        let label = of_host(layout.language, &format!("  {host}"), "");
+        let from = from_of(change, layout.language);
+        let text = format!("{knob} {from} {} {to}", layout.arrow());
+        lines += &fill(&label, &text, layout.width);
+        lines.push('\n');
     }
+    lines
 }
 
-/// Whose setting it is.
-fn host_of(change: &Change) -> String {
-    change.end.map_or_else(|| "host".into(), |end| end.to_string())
+/// What is said of a host.
+fn of_host(language: Language, host: &str, what: &str) -> String {
+    match language {
+        Language::English => format!("{host}: {what}"),
+        Language::Chinese => format!("{host}：{what}"),
+    }
 }
 
 /// A setting to change against a limit, and the command that does.
 pub(crate) fn advice_lines(change: &Change, layout: Layout) -> String {
-    let (start, what) = match layout.language {
+    let language = layout.language;
+    let host = words::end(language, change.end, "host");
+    let reason = words::reason(language, &change.reason);
+    let (start, what) = match language {
         Language::English => {
-            let what = format!("{} ({})", change.words(), change.reason);
-            (format!("  on the {}: ", host_of(change)), what)
+            (format!("  on the {host}: "), format!("{} ({reason})", change.words()))
         }
         Language::Chinese => {
-            let host = match change.end {
-                Some(End::Sender) => "在发送方",
-                Some(End::Receiver) => "在接收方",
-                None => "在主机上",
-            };
-            (format!("  {host}："), {
-                let least = if change.knob.is_size() { "至少 " } else { "" };
-                format!("{} {least}{}", change.knob, change.to)
-            })
+            let least = if change.knob.is_size() { "至少 " } else { "" };
+            let what = format!("{} {least}{}（{reason}）", change.knob, change.to);
+            (format!("  在{host}："), what)
         }
     };
     let why = fill(&start, &what, layout.width);
@@ -85,22 +91,38 @@ pub(crate) fn advice_lines(change: &Change, layout: Layout) -> String {
     format!("{why}\n    {}\n", change.command())
 }
 
-fn from_of(change: &Change) -> String {
-    change.from.as_ref().map_or_else(|| "unknown".into(), ToString::to_string)
+fn from_of(change: &Change, language: Language) -> String {
+    let unknown = match language {
+        Language::English => "unknown",
+        Language::Chinese => "未知",
+    };
+    change.from.as_ref().map_or_else(|| unknown.into(), ToString::to_string)
+}
+
+/// What a change replaces, and why, below its command.
+fn change_reason(change: &Change, indent: &str, layout: Layout) -> String {
+    let (to, from) = (&change.to, from_of(change, layout.language));
+    let reason = words::reason(layout.language, &change.reason);
+    let [values, why] = match layout.language {
+        Language::English => [format!("was {from}, becomes {to}"), format!("because {reason}")],
+        Language::Chinese => [format!("原值 {from}，改为 {to}"), format!("原因：{reason}")],
+    };
+    let mut text = String::new();
+    for line in [Some(values).filter(|_| change.from.is_some() || change.end.is_some()), Some(why)]
+    {
+        let Some(line) = line else { continue };
+        text += &fill(indent, &line, layout.width);
+        text.push('\n');
+    }
+    text
 }
 
 fn change_lines(change: &Change, layout: Layout) -> String {
-    let Change { to, reason, .. } = change;
     // One line, however long, because people paste it.
-    let host = format!("{}:", host_of(change));
-    let mut text = format!("{host:<9} {}", layout.paint(Tone::Heading, &change.command()));
-    text.push('\n');
-    let values = format!("was {}, becomes {to}", from_of(change));
-    text += &fill("          ", &values, layout.width);
-    text.push('\n');
-    text += &fill("          ", &format!("because {reason}"), layout.width);
-    text.push('\n');
-    text
+    let host = of_host(layout.language, &words::end(layout.language, change.end, "host"), "");
+    let pad = " ".repeat(10_usize.saturating_sub(host.trim_end().width()));
+    let command = layout.paint(Tone::Heading, &change.command());
+    format!("{}{pad}{command}\n{}", host.trim_end(), change_reason(change, "          ", layout))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 mod convert;
 
 use crate::failure::{Failure, Kind};
-use crate::terminal::{layout, print, print_json, remark};
+use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::{Args, Subcommand};
 use fullpipe_host::settings::ThisHost;
 use fullpipe_model::change::Sysctl;
@@ -166,7 +166,7 @@ impl Calc {
         if self.json {
             print_json(&grid)?
         } else {
-            print(&report::render_grid(&grid, layout()))?
+            print(&report::render_grid(&grid, answer_layout()))?
         }
         Ok(0)
     }
@@ -187,9 +187,9 @@ impl Calc {
             print_json(&answer)?;
             return Ok(0);
         }
-        print(&report::render_settings(&host.settings, layout()))?;
+        print(&report::render_settings(&host.settings, answer_layout()))?;
         print("\n")?;
-        print(&report::render_fills(&answer.fills, layout()))?;
+        print(&report::render_fills(&answer.fills, answer_layout()))?;
         tell_assumed(&answer);
         Ok(0)
     }
@@ -235,7 +235,7 @@ impl Calc {
 
 impl PathAnswer {
     fn render(&self, host: Option<&ThisHost>) -> String {
-        let layout = layout();
+        let layout = answer_layout();
         let mut parts = Vec::new();
         if let (Some(host), Some(answer)) = (host, &self.this_host) {
             parts.push(report::render_settings(&host.settings, layout));

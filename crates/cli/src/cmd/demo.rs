@@ -4,8 +4,9 @@
 use super::lab::{default_folder, in_sandbox, run_one};
 use super::report;
 use crate::failure::{Failure, Kind};
-use crate::terminal::{layout, print, print_json, remark};
+use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::Args;
+use fullpipe_flow::Language;
 use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::host::Host;
 use fullpipe_kernel::run::sandbox::Inside;
@@ -84,7 +85,7 @@ impl Demo {
         after: &Scenario,
         plan: &Plan,
     ) -> Result<u8, Failure> {
-        let layout = layout();
+        let layout = answer_layout();
         self.say(&self.introduction(before, layout))?;
         let results = match &self.out {
             Some(folder) => folder.clone(),
@@ -142,27 +143,48 @@ impl Demo {
 
     fn introduction(&self, scenario: &Scenario, layout: Layout) -> String {
         let (rate, rtt) = (scenario.path.to_client.rate.unwrap_or_default(), scenario.path.rtt());
-        let sysctl = |host: &fullpipe_model::scenario::Host, name: &str| {
-            host.sysctl.get(name).map_or("the kernel's default".into(), |value| value.0.clone())
+        let by_default = match layout.language {
+            Language::English => "the kernel's default",
+            Language::Chinese => "内核默认值",
         };
-        let buffers = format!(
-            " (server tcp_wmem {}, client tcp_rmem {})",
-            sysctl(&scenario.hosts.server, "net.ipv4.tcp_wmem"),
-            sysctl(&scenario.hosts.client, "net.ipv4.tcp_rmem"),
-        );
-        let text = format!(
-            "A real transfer between two TCP stacks of this kernel over {rate} ({rate:#}) and \
-             {rtt}, with the buffers that many servers still have{} ...",
-            if self.verbose { &buffers } else { "" },
-        );
+        let sysctl = |host: &fullpipe_model::scenario::Host, name: &str| {
+            host.sysctl.get(name).map_or_else(|| by_default.into(), |value| value.0.clone())
+        };
+        let wmem = sysctl(&scenario.hosts.server, "net.ipv4.tcp_wmem");
+        let rmem = sysctl(&scenario.hosts.client, "net.ipv4.tcp_rmem");
+        let text = match (layout.language, self.verbose) {
+            (Language::English, is_verbose) => {
+                let buffers = format!(" (server tcp_wmem {wmem}, client tcp_rmem {rmem})");
+                let buffers = if is_verbose { &buffers } else { "" };
+                format!(
+                    "A real transfer between two TCP stacks of this kernel over {rate} ({rate:#}) \
+                     and {rtt}, with the buffers that many servers still have{buffers} ..."
+                )
+            }
+            (Language::Chinese, is_verbose) => {
+                let buffers = format!("（服务器 tcp_wmem {wmem}，客户端 tcp_rmem {rmem}）");
+                let buffers = if is_verbose { &buffers } else { "" };
+                format!(
+                    "在 {rate}（{rate:#}）、往返 {rtt} 的路径上，本机内核的两个 TCP 协议栈之间的一次真实\
+                     传输，缓冲区为许多服务器仍在使用的大小{buffers} ..."
+                )
+            }
+        };
         format!("{}\n", paragraph::fill("", &text, layout.width))
     }
 
     /// What limited the first transfer, with its numbers.
     fn reason(&self, row: &RunRow, layout: Layout) -> String {
         let share = row.rate_nominal.map_or(0.0, |rate| row.goodput.fraction_of(rate)) * 100.0;
-        let got = format!("It got {} ({:#}), {share:.0} % of the link.", row.goodput, row.goodput);
-        let limited = rows::limited_by(row);
+        let goodput = row.goodput;
+        let limited = rows::limited_by_in(row, layout.language);
+        if layout.language == Language::Chinese {
+            let text = format!(
+                "得到 {goodput}（{goodput:#}），是链路的 {share:.0} %。受限于：{limited} 的时间。"
+            );
+            return format!("\n{}\n", paragraph::fill("", &text, layout.width));
+        }
+        let got = format!("It got {goodput} ({goodput:#}), {share:.0} % of the link.");
         let finding = row.finding.as_ref().filter(|_| self.verbose);
         let why = sentence(finding.unwrap_or(&format!("limited by: {limited} of the time")));
         let sockets = row.limited_by_sockets.filter(|_| self.verbose).map(|limit| {
@@ -175,13 +197,21 @@ impl Demo {
 
     fn settings(&self, plan: &Plan, layout: Layout) -> String {
         let render = if self.verbose { plan::render } else { plan::in_short };
-        format!("\nWhat follows from the path:\n\n{}", render(plan, layout))
+        let title = match layout.language {
+            Language::English => "What follows from the path:",
+            Language::Chinese => "由路径得出：",
+        };
+        format!("\n{title}\n\n{}", render(plan, layout))
     }
 
     fn gain(&self, before: &RunRow, after: &RunRow, layout: Layout) -> String {
         let compare = if self.verbose { rows::before_and_after } else { rows::gained };
         let table = compare(before, after, layout);
-        format!("\nThe same transfer with these settings:\n\n{table}")
+        let title = match layout.language {
+            Language::English => "The same transfer with these settings:",
+            Language::Chinese => "使用这些设置后的同一传输：",
+        };
+        format!("\n{title}\n\n{table}")
     }
 
     /// What a reader must know of the runs. In short, only what made a figure doubtful.
@@ -252,6 +282,18 @@ mod tests {
         for part in ["470.7 Mbit/s", "47 %", "send buffer", "net.ipv4.tcp_wmem", "tcp_rmem", "link"]
         {
             assert!(short.contains(part), "{part}: {short}");
+        }
+        let chinese = Layout { language: Language::Chinese, ..layout };
+        let pieces = [
+            demo(false).introduction(&before, chinese),
+            demo(false).reason(&slow, chinese),
+            demo(false).settings(&plan, chinese),
+            demo(false).gain(&slow, &fast, chinese),
+        ];
+        let text = pieces.concat();
+        assert!(text.lines().count() < 22 && !text.contains(" the "), "{text}");
+        for part in ["47 %", "受限于：发送缓冲区", "发送方：", "之前", "链路"] {
+            assert!(text.contains(part), "{part}: {text}");
         }
         let all = said(&demo(true));
         assert!(all.lines().count() > 30 && all.contains("To know:"), "{all}");

@@ -77,8 +77,9 @@ Examples:
 Exit codes: 0 success; 1 the run failed, or it found the problem that it was asked to look for; 2 wrong usage; 3 a privilege or tool \
 is missing; 4 bad input; 130 interrupted.")]
 pub struct Cli {
-    /// The language in which analyze, get, test, top and why answer: en or zh. Without it, the one
-    /// that LC_ALL, LC_MESSAGES or LANG names. JSON, CSV and Parquet never change.
+    /// The language in which analyze, calc, demo, get, test, top, tune plan and why answer: en or
+    /// zh. Without it, the one that LC_ALL, LC_MESSAGES or LANG names. JSON, CSV and Parquet never
+    /// change.
     #[arg(long, global = true, value_name = "LANGUAGE", value_parser = language)]
     language: Option<Language>,
     #[command(subcommand)]

@@ -8,10 +8,12 @@
 
 mod knob;
 mod raise;
+mod reason;
 mod sysctl;
 mod value;
 
 pub use knob::{Knob, ParseKnobError, RouteMetric, RouteName, ValueError};
+pub use reason::{ChangeReason, MemoryShort, ShortBuffer, SlowByLoss};
 pub use sysctl::{Scope, Shape, Sysctl};
 pub use value::{MemTriple, ParseMemTripleError, Value};
 
@@ -29,8 +31,8 @@ pub struct Change {
     pub from: Option<Value>,
     /// Its new value.
     pub to: Value,
-    /// Why: a sentence with the numbers.
-    pub reason: String,
+    /// Why, with the numbers.
+    pub reason: ChangeReason,
 }
 
 /// A change as a plan for two hosts writes it; the knob decides the type of its values. No key may
@@ -42,7 +44,7 @@ struct WrittenChange {
     #[serde(deserialize_with = "serde::Deserialize::deserialize")]
     from: Option<String>,
     to: String,
-    reason: String,
+    reason: ChangeReason,
 }
 
 impl TryFrom<WrittenChange> for Change {

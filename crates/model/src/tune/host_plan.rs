@@ -12,8 +12,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{HostSettings, LossSheet, Path, Plan, Prediction, TcpMem, plan};
-use crate::change::{Change, Knob, MemTriple, Sysctl, Value, ValueError};
+use super::note::Note;
+use super::{HostSettings, LossSheet, Path, Plan, PlanNote, Prediction, TcpMem, plan};
+use crate::change::{
+    Change, ChangeReason, Knob, MemTriple, MemoryShort, SlowByLoss, Sysctl, Value, ValueError,
+};
 use crate::law::KernelVersion;
 use crate::limit::End;
 use crate::units::{Bytes, Duration, Probability, column};
@@ -137,7 +140,7 @@ pub struct HostPlan {
     /// What falls short too and cannot be set from here: it belongs to the whole machine.
     pub on_the_machine: Vec<Change>,
     /// What else to know.
-    pub notes: Vec<String>,
+    pub notes: Vec<PlanNote>,
 }
 
 /// The share of the available memory that buffers may take unless somebody says otherwise.
@@ -261,7 +264,7 @@ struct Planning<'a> {
     state: &'a HostState,
     settings: HostSettings,
     changes: Vec<Change>,
-    notes: Vec<String>,
+    notes: Vec<PlanNote>,
 }
 
 impl<'a> Planning<'a> {
@@ -280,9 +283,9 @@ impl<'a> Planning<'a> {
                 self.change(change.knob, change.to, change.reason);
             }
             for note in plan.notes {
-                let text = note.text;
-                if note.end.is_none_or(|of| of == end) && !self.notes.contains(&text) {
-                    self.notes.push(text);
+                let Note { end: of, note } = note;
+                if of.is_none_or(|of| of == end) && !self.notes.contains(&note) {
+                    self.notes.push(note);
                 }
             }
         }
@@ -294,11 +297,7 @@ impl<'a> Planning<'a> {
         let Some(scale) = self.number(Sysctl::TcpAdvWinScale) else { return };
         if old && self.question.role.is(End::Receiver) && scale <= -2 {
             let share = 1u64 << scale.unsigned_abs().min(31);
-            self.change_number(
-                Sysctl::TcpAdvWinScale,
-                1,
-                format!("only 1/{share} of a receive buffer is advertised; with 1 it is the half"),
-            );
+            self.change_number(Sysctl::TcpAdvWinScale, 1, ChangeReason::SmallShare(share));
         }
     }
 
@@ -341,10 +340,7 @@ impl<'a> Planning<'a> {
         };
         let rmem = share(self.settings.tcp_rmem.max, before.tcp_rmem.max);
         let wmem = share(self.settings.tcp_wmem.max, before.tcp_wmem.max);
-        let bound = format!(
-            "; {connections} connections with what one needs would take {wanted:#} where there are \
-             {budget:#}, so this is what fits"
-        );
+        let short = MemoryShort { connections, wanted, budget };
         let triples = [
             (Sysctl::TcpRmem, MemTriple { max: rmem, ..self.settings.tcp_rmem }, before.tcp_rmem),
             (Sysctl::TcpWmem, MemTriple { max: wmem, ..self.settings.tcp_wmem }, before.tcp_wmem),
@@ -358,16 +354,14 @@ impl<'a> Planning<'a> {
             if triple.max <= was.max {
                 self.changes.remove(at);
             } else if self.changes[at].to != value {
-                self.changes[at].to = value;
-                self.changes[at].reason.push_str(&bound);
+                let change = &mut self.changes[at];
+                change.to = value;
+                let reason = std::mem::replace(&mut change.reason, ChangeReason::AskedFor);
+                change.reason = ChangeReason::Fits(Box::new(reason), short);
             }
         }
         let goodput = expected(self.question, &self.settings).goodput;
-        self.notes.push(format!(
-            "{connections} connections that each fill the path alone would take {wanted:#} of memory, and \
-             {budget:#} may be used: one connection can expect {goodput}; say fewer --connections or \
-             more --memory"
-        ));
+        self.notes.push(PlanNote::MemoryShort { short, goodput });
     }
 
     /// The pages of all sockets together: pressure must not begin before they have their buffers.
@@ -390,11 +384,11 @@ impl<'a> Planning<'a> {
         self.change(
             Knob::Sysctl(Sysctl::TcpMem),
             Value::Triple(pages.map(|pages| i64::try_from(pages).unwrap_or(i64::MAX))),
-            format!(
-                "{connections} connections may take {total:#}, and all sockets together come under \
-                 pressure at {:#}",
-                Bytes::new(pressure.saturating_mul(PAGE))
-            ),
+            ChangeReason::SocketMemory {
+                connections,
+                total,
+                pressure: Bytes::new(pressure.saturating_mul(PAGE)),
+            },
         );
     }
 
@@ -402,20 +396,12 @@ impl<'a> Planning<'a> {
         let path = self.question.path;
         let sends = self.question.role.is(End::Sender);
         if self.number(Sysctl::TcpSack) == Some(0) {
-            let reason = format!(
-                "without selective acknowledgements each lost segment of a window costs a round trip \
-                 of its own, {} here (RFC 2018)",
-                path.rtt
-            );
+            let reason = ChangeReason::NoSack { rtt: path.rtt };
             self.change_number(Sysctl::TcpSack, 1, reason);
         }
         let wrap = path.rate.time_for(Bytes::new(1 << 32)).unwrap_or(Duration::MAX);
         if self.number(Sysctl::TcpTimestamps) == Some(0) && wrap < SEGMENT_LIFETIME {
-            let reason = format!(
-                "at {} sequence numbers come round after {wrap}, before old segments are gone; only \
-                 timestamps tell them apart (RFC 7323, section 5)",
-                path.rate
-            );
+            let reason = ChangeReason::NoTimestamps { rate: path.rate, wrap };
             self.change_number(Sysctl::TcpTimestamps, 1, reason);
         }
         // A socket tells its application to write when half of the bound is left
@@ -423,27 +409,17 @@ impl<'a> Planning<'a> {
         let bytes = path.rate.over(WAKE_UP).get().saturating_mul(2);
         let lowat = self.number(Sysctl::TcpNotsentLowat);
         if sends && lowat.is_some_and(|lowat| (lowat as u64) < bytes) {
-            let reason = format!(
-                "an application that is woken {WAKE_UP} late lets the socket run dry: {} carry {} \
-                 meanwhile, and it is woken when half of the bound is left",
-                path.rate,
-                Bytes::new(bytes / 2)
-            );
+            let carried = Bytes::new(bytes / 2);
+            let reason = ChangeReason::LateWakeUp { late: WAKE_UP, rate: path.rate, carried };
             let to = i64::from(u32::try_from(bytes).unwrap_or(u32::MAX));
             self.change_number(Sysctl::TcpNotsentLowat, to, reason);
         }
         if self.question.pauses && sends && self.number(Sysctl::TcpSlowStartAfterIdle) == Some(1) {
-            let reason =
-                "connections that pause begin again with 10 segments; with 0 they go on as \
-                          before the pause"
-                    .to_string();
+            let reason = ChangeReason::SlowStartAfterPauses;
             self.change_number(Sysctl::TcpSlowStartAfterIdle, 0, reason);
         }
         if self.question.black_hole && self.number(Sysctl::TcpMtuProbing) == Some(0) {
-            let reason = "large packets vanish without a word; with 1 a connection whose segments \
-                          vanish tries smaller ones (RFC 4821)"
-                .to_string();
-            self.change_number(Sysctl::TcpMtuProbing, 1, reason);
+            self.change_number(Sysctl::TcpMtuProbing, 1, ChangeReason::MtuBlackHole);
         }
     }
 
@@ -462,26 +438,17 @@ impl<'a> Planning<'a> {
         if full.bits_per_sec() as f64 <= WORTH_IT * law.goodput.bits_per_sec() as f64 {
             return;
         }
-        let reason = format!(
-            "with {loss} of random loss one connection of {now} carries {}, of {full}; bbr does not slow \
-             down for such loss",
-            law.goodput
-        );
+        let algorithm = now.to_string();
+        let slow = SlowByLoss { loss, algorithm, carries: law.goodput, full };
         if !self.state.congestion_controls.iter().any(|name| name == "bbr") {
-            self.notes.push(format!(
-                "{reason}, but this kernel does not have it loaded: modprobe tcp_bbr"
-            ));
+            self.notes.push(PlanNote::NoBbr(slow));
             return;
         }
+        let reason = ChangeReason::SlowByLoss(slow);
         self.change_name(Sysctl::TcpCongestionControl, "bbr", reason);
-        self.notes.push(
-            "bbr takes more than its share from connections of cubic in short queues: for paths that \
-             others use too, several connections are the fairer remedy"
-                .into(),
-        );
+        self.notes.push(PlanNote::BbrIsUnfair);
         if self.state.settings.kernel < OWN_PACING {
-            let reason = "before Linux 4.13 bbr needs fq to space its packets".to_string();
-            self.change_name(Sysctl::DefaultQdisc, "fq", reason);
+            self.change_name(Sysctl::DefaultQdisc, "fq", ChangeReason::PacingNeedsFq);
         }
     }
 
@@ -494,24 +461,23 @@ impl<'a> Planning<'a> {
                 continue;
             }
             if let Some(from) = from.filter(|from| knob.lowers(from, value)) {
-                self.notes.push(format!(
-                    "{knob} stays at {from}: {value} would lower it, and a plan lowers nothing"
-                ));
+                let (knob, stays, asked) = (knob.to_string(), from.to_string(), value.to_string());
+                self.notes.push(PlanNote::LowersNothing { knob, stays, asked });
                 continue;
             }
-            self.change(knob.clone(), value.clone(), "it was asked for".into());
+            self.change(knob.clone(), value.clone(), ChangeReason::AskedFor);
         }
     }
 
-    fn change_number(&mut self, sysctl: Sysctl, to: i64, reason: String) {
+    fn change_number(&mut self, sysctl: Sysctl, to: i64, reason: ChangeReason) {
         self.change(Knob::Sysctl(sysctl), Value::Number(to), reason);
     }
 
-    fn change_name(&mut self, sysctl: Sysctl, to: &str, reason: String) {
+    fn change_name(&mut self, sysctl: Sysctl, to: &str, reason: ChangeReason) {
         self.change(Knob::Sysctl(sysctl), Value::Name(to.into()), reason);
     }
 
-    fn change(&mut self, knob: Knob, to: Value, reason: String) {
+    fn change(&mut self, knob: Knob, to: Value, reason: ChangeReason) {
         self.settings.make(&knob, &to);
         let from = self.state.shown.get(&knob).map(|shown| shown.value.clone());
         self.changes.retain(|change| change.knob != knob);

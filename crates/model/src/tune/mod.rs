@@ -21,6 +21,7 @@ mod measured;
 mod note;
 mod path;
 mod plan;
+mod plan_note;
 pub mod prove;
 mod sheet;
 pub mod window_control;
@@ -38,6 +39,7 @@ pub use measured::{MeasuredEnd, MeasuredPath, MeasuredPathError};
 pub use note::Note;
 pub use path::{Path, Prediction, predict, predict_with_window};
 pub use plan::{Plan, plan};
+pub use plan_note::{PlanNote, connections_under};
 pub use sheet::{
     BufferSheet, EndSheet, KernelSheet, Question, Sheet, TransferSheet, sheet, sheet_for,
 };

@@ -7,7 +7,7 @@
 
 use super::note::{self, Note};
 use super::{HostSettings, Path, Prediction, predict};
-use crate::change::{Change, Knob, MemTriple, Sysctl, Value};
+use crate::change::{Change, ChangeReason, Knob, MemTriple, ShortBuffer, Sysctl, Value};
 use crate::law::send_buffer;
 use crate::law::window_scale::MAX_WINDOW;
 use crate::limit::End;
@@ -71,7 +71,7 @@ struct Tuned {
 }
 
 impl Tuned {
-    fn change(&mut self, end: End, sysctl: Sysctl, to: Value, reason: String) {
+    fn change(&mut self, end: End, sysctl: Sysctl, to: Value, reason: ChangeReason) {
         let settings = match end {
             End::Sender => &mut self.sender,
             End::Receiver => &mut self.receiver,
@@ -79,6 +79,20 @@ impl Tuned {
         let (knob, from) = (Knob::Sysctl(sysctl), settings.get(sysctl));
         settings.make(&knob, &to);
         self.changes.push(Change { end: Some(end), knob, from, to, reason });
+    }
+
+    /// A buffer of which this share is a window that does not fill the path.
+    fn short(&self, buffer: Bytes, window: Window, share: f64, is_asked: bool) -> ShortBuffer {
+        ShortBuffer {
+            buffer,
+            window,
+            percent: (share * 100.0).round() as u32,
+            carries: window.per_rtt(self.path.rtt),
+            rtt: self.path.rtt,
+            bdp: self.path.bdp(),
+            queue: self.path.queue,
+            is_of_application: is_asked,
+        }
     }
 
     /// What one connection must keep in flight to fill the path, as far as TCP can express it.
@@ -97,24 +111,18 @@ impl Tuned {
         }
         let now = self.sender.sndbuf();
         let sndbuf = round_up(send_buffer::sndbuf_for(self.target()));
-        let why = format!(
-            "a send buffer of {now:#} keeps {window} in flight ({} % of it), {}; the path holds {} and its queue {}",
-            percent(send_buffer::IN_FLIGHT_SHARE),
-            allows(window, self.path),
-            self.path.bdp(),
-            self.path.queue
-        );
-        if self.sender.so_sndbuf.is_some() {
+        let is_asked = self.sender.so_sndbuf.is_some();
+        let share = send_buffer::IN_FLIGHT_SHARE;
+        let reason = ChangeReason::SendBuffer(self.short(now, window, share, is_asked));
+        if is_asked {
             // The kernel doubles the request, so half of the buffer must be allowed.
             let request = Bytes::new(sndbuf.get().div_ceil(2));
             if self.sender.wmem_max < request {
-                let reason =
-                    format!("{why}. The application sets SO_SNDBUF, which wmem_max bounds");
                 self.change(End::Sender, Sysctl::WmemMax, request.into(), reason);
             }
         } else if self.sender.tcp_wmem.max < sndbuf {
             let triple = MemTriple { max: sndbuf, ..self.sender.tcp_wmem };
-            self.change(End::Sender, Sysctl::TcpWmem, triple.into(), why);
+            self.change(End::Sender, Sysctl::TcpWmem, triple.into(), reason);
         }
     }
 
@@ -123,9 +131,7 @@ impl Tuned {
         if !self.receiver.tcp_moderate_rcvbuf && self.receiver.so_rcvbuf.is_none() {
             let initial = self.receiver.tcp_rmem.default;
             if law.window(initial) < self.needed() {
-                let reason = format!(
-                    "without autotuning the receive buffer stays at tcp_rmem's initial {initial:#}"
-                );
+                let reason = ChangeReason::NoAutotuning { initial };
                 self.change(End::Receiver, Sysctl::TcpModerateRcvbuf, Value::flag(true), reason);
             }
         }
@@ -135,24 +141,17 @@ impl Tuned {
             return;
         }
         let rcvbuf = round_up(law.rcvbuf_for(self.target()));
-        let why = format!(
-            "a receive buffer of {now:#} advertises {window} ({} % of it, {law}), {}; the path holds {} and its \
-             queue {}",
-            percent(law.share()),
-            allows(window, self.path),
-            self.path.bdp(),
-            self.path.queue
-        );
-        if self.receiver.so_rcvbuf.is_some() {
+        let is_asked = self.receiver.so_rcvbuf.is_some();
+        let short = self.short(now, window, law.share(), is_asked);
+        let reason = ChangeReason::ReceiveBuffer(short, law);
+        if is_asked {
             let request = Bytes::new(rcvbuf.get().div_ceil(2));
             if self.receiver.rmem_max < request {
-                let reason =
-                    format!("{why}. The application sets SO_RCVBUF, which rmem_max bounds");
                 self.change(End::Receiver, Sysctl::RmemMax, request.into(), reason);
             }
         } else if self.receiver.tcp_rmem.max < rcvbuf {
             let triple = MemTriple { max: rcvbuf, ..self.receiver.tcp_rmem };
-            self.change(End::Receiver, Sysctl::TcpRmem, triple.into(), why);
+            self.change(End::Receiver, Sysctl::TcpRmem, triple.into(), reason);
         }
     }
 
@@ -165,26 +164,11 @@ impl Tuned {
             (End::Receiver, self.receiver.tcp_window_scaling),
         ] {
             if !on {
-                let reason = format!(
-                    "without window scaling at both ends no window is above 65535 bytes; the path holds {}",
-                    self.path.bdp()
-                );
+                let reason = ChangeReason::NoWindowScaling { bdp: self.path.bdp() };
                 self.change(end, Sysctl::TcpWindowScaling, Value::flag(true), reason);
             }
         }
     }
-}
-
-/// `which is about 443 Mbit/s over 50 ms`.
-fn allows(window: Window, path: Path) -> String {
-    match window.per_rtt(path.rtt) {
-        Some(rate) => format!("about {rate} over {}", path.rtt),
-        None => format!("less than the path over {}", path.rtt),
-    }
-}
-
-fn percent(share: f64) -> u32 {
-    (share * 100.0).round() as u32
 }
 
 /// Rounds up to the next eighth of a power of two (at most 12.5 % more), to whole pages, and at

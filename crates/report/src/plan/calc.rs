@@ -13,8 +13,9 @@ pub use memory::render_connections;
 
 use crate::table::{Column, Table};
 use crate::{Layout, Tone, plan, table::figure};
+use fullpipe_flow::Language;
 use fullpipe_model::law::bdp;
-use fullpipe_model::tune::{BufferSheet, EndSheet, KernelSheet, LossSheet, Sheet};
+use fullpipe_model::tune::{BufferSheet, EndSheet, KernelSheet, LossSheet, Path, Sheet};
 use fullpipe_model::units::Duration;
 
 /// Whose settings the kernels of a sheet have.
@@ -28,38 +29,60 @@ pub enum Settings {
 
 /// The sheet as lines, each with its line break.
 pub fn render(sheet: &Sheet, settings: Settings, layout: Layout) -> String {
-    let title = format!("Path: {} and {} round trip", sheet.path.rate, sheet.path.rtt);
+    let language = layout.language;
+    let Path { rate, rtt, .. } = sheet.path;
+    let title = match language {
+        Language::English => format!("Path: {rate} and {rtt} round trip"),
+        Language::Chinese => format!("路径：{rate}，往返 {rtt}"),
+    };
     let mut text = heading(&title, layout);
-    text += &path_table(sheet).render(layout);
+    text += &path_table(sheet, layout).render(layout);
     text.push('\n');
-    text += &heading("Buffers that keep one bandwidth-delay product in flight", layout);
+    text += &heading(
+        match language {
+            Language::English => "Buffers that keep one bandwidth-delay product in flight",
+            Language::Chinese => "能保持一个带宽时延积在途的缓冲区",
+        },
+        layout,
+    );
     text += &buffers_table(sheet, settings).render(layout);
     for kernel in &sheet.kernels {
         if let Some(buffer) = &kernel.buffer {
             text.push('\n');
-            let title = format!(
-                "A buffer of {:#} ({} bytes) on Linux {}",
-                buffer.buffer,
-                buffer.buffer.get(),
-                kernel.kernel
-            );
+            let (size, bytes, linux) = (buffer.buffer, buffer.buffer.get(), kernel.kernel);
+            let title = match language {
+                Language::English => {
+                    format!("A buffer of {size:#} ({bytes} bytes) on Linux {linux}")
+                }
+                Language::Chinese => format!("Linux {linux} 上 {size:#}（{bytes} 字节）的缓冲区"),
+            };
             text += &heading(&title, layout);
-            text += &asked_table(sheet, buffer).render(layout);
+            text += &asked_table(sheet, buffer, layout).render(layout);
         }
     }
     if let Some(loss) = &sheet.loss {
         text.push('\n');
-        let title = format!("Random loss of {}, one connection", loss.loss);
+        let title = match language {
+            Language::English => format!("Random loss of {}, one connection", loss.loss),
+            Language::Chinese => format!("随机丢包 {}，一个连接", loss.loss),
+        };
         text += &heading(&title, layout);
-        text += &loss_table(loss).render(layout);
+        text += &loss_table(loss, layout).render(layout);
     }
     for kernel in &sheet.kernels {
         text.push('\n');
-        let title = match settings {
-            Settings::Defaults => {
-                format!("Plan for Linux {} with its default settings", kernel.kernel)
+        let linux = kernel.kernel;
+        let title = match (language, settings) {
+            (Language::English, Settings::Defaults) => {
+                format!("Plan for Linux {linux} with its default settings")
             }
-            Settings::ThisHost => "Plan for two hosts with the settings of this one".into(),
+            (Language::English, Settings::ThisHost) => {
+                "Plan for two hosts with the settings of this one".into()
+            }
+            (Language::Chinese, Settings::Defaults) => {
+                format!("Linux {linux} 默认设置下的方案")
+            }
+            (Language::Chinese, Settings::ThisHost) => "两端都用本机设置时的方案".into(),
         };
         text += &heading(&title, layout);
         text += &plan::render(&kernel.plan, layout);
@@ -71,40 +94,60 @@ fn heading(title: &str, layout: Layout) -> String {
     layout.paint(Tone::Heading, title) + "\n"
 }
 
-fn path_table(sheet: &Sheet) -> Table<3> {
+fn path_table(sheet: &Sheet, layout: Layout) -> Table<3> {
+    let language = layout.language;
     let mut table = Table::new([Column::text(""), Column::text(""), Column::text("")]);
     let mut row = |fact: &str, value: String, note: String| {
-        table.row([fact.into(), value, note]);
+        table.row([layout.term(fact).into(), value, note]);
     };
     let (bdp, target) = (sheet.bdp, sheet.in_flight_target.bytes());
     row(
         "bandwidth-delay product",
         bdp.to_string(),
-        format!("{bdp:#}, {} bytes in flight fill the path", bdp.get()),
+        match language {
+            Language::English => format!("{bdp:#}, {} bytes in flight fill the path", bdp.get()),
+            Language::Chinese => format!("{bdp:#}，在途 {} 字节即可填满路径", bdp.get()),
+        },
     );
     row(
         "for the buffers",
         target.to_string(),
-        format!("{target:#}, with an eighth of a queue: a plan's aim"),
+        match language {
+            Language::English => format!("{target:#}, with an eighth of a queue: a plan's aim"),
+            Language::Chinese => format!("{target:#}，含八分之一的队列：方案的目标"),
+        },
     );
     let (mss, mtu) = (sheet.mss.get(), sheet.path.framing.mtu.get());
     row(
         "goodput at most",
         sheet.goodput.to_string(),
-        format!("{:#}, {mss} of {mtu} bytes are data", sheet.goodput),
+        match language {
+            Language::English => format!("{:#}, {mss} of {mtu} bytes are data", sheet.goodput),
+            Language::Chinese => format!("{:#}，{mtu} 字节中 {mss} 字节是数据", sheet.goodput),
+        },
     );
     let trips = sheet.slow_start_round_trips;
     row(
         "slow start",
         sheet.slow_start.to_string(),
-        format!("{trips} round trips of doubling from 10 segments, at least"),
+        match language {
+            Language::English => {
+                format!("{trips} round trips of doubling from 10 segments, at least")
+            }
+            Language::Chinese => format!("至少 {trips} 个往返，从 10 个报文段开始逐次加倍"),
+        },
     );
     if let Some(transfer) = sheet.gigabyte {
         let lost = figure::percent(transfer.share_lost);
         row(
             "1 GB takes",
             transfer.total.to_string(),
-            format!("at least; connecting and slow start are {lost} % of it"),
+            match language {
+                Language::English => {
+                    format!("at least; connecting and slow start are {lost} % of it")
+                }
+                Language::Chinese => format!("至少；其中建立连接和慢启动占 {lost} %"),
+            },
         );
     }
     table
@@ -138,7 +181,7 @@ fn buffers_table(sheet: &Sheet, settings: Settings) -> Table<6> {
     table
 }
 
-fn asked_table(sheet: &Sheet, buffer: &BufferSheet) -> Table<6> {
+fn asked_table(sheet: &Sheet, buffer: &BufferSheet, layout: Layout) -> Table<6> {
     let mut table = Table::new([
         Column::text("as"),
         Column::figure("window", "MB"),
@@ -150,11 +193,11 @@ fn asked_table(sheet: &Sheet, buffer: &BufferSheet) -> Table<6> {
     for (name, end) in [("receive buffer", &buffer.receive), ("send buffer", &buffer.send)] {
         let EndSheet { window, goodput, limited_by, largest_rtt } = end;
         table.row([
-            name.into(),
+            layout.term(name).into(),
             figure::megabytes(window.bytes()),
             figure::mbit_per_s(*goodput),
             figure::megabytes_per_s(*goodput),
-            limited_by.to_string(),
+            layout.language.limit(*limited_by).into(),
             figure::ms(*largest_rtt),
         ]);
     }
@@ -162,7 +205,7 @@ fn asked_table(sheet: &Sheet, buffer: &BufferSheet) -> Table<6> {
     let naive = bdp::largest_rtt(buffer.buffer, sheet.path.rate).unwrap_or(Duration::MAX);
     let none = String::new;
     table.row([
-        "without overhead".into(),
+        layout.term("without overhead").into(),
         figure::megabytes(buffer.buffer),
         none(),
         none(),
@@ -172,7 +215,7 @@ fn asked_table(sheet: &Sheet, buffer: &BufferSheet) -> Table<6> {
     table
 }
 
-fn loss_table(loss: &LossSheet) -> Table<4> {
+fn loss_table(loss: &LossSheet, layout: Layout) -> Table<4> {
     let mut table = Table::new([
         Column::text("congestion control"),
         Column::figure("goodput", "Mbit/s"),
@@ -186,7 +229,7 @@ fn loss_table(loss: &LossSheet) -> Table<4> {
         ("reno with timeouts (Padhye)", reno_with_timeouts),
     ] {
         table.row([
-            name.into(),
+            layout.term(name).into(),
             figure::mbit_per_s(law.goodput),
             figure::megabytes_per_s(law.goodput),
             law.connections_to_fill.map_or(String::new(), |count| count.to_string()),
@@ -199,7 +242,7 @@ fn loss_table(loss: &LossSheet) -> Table<4> {
 mod tests {
     use super::*;
     use crate::Charset;
-    use fullpipe_model::tune::{Path, Question, sheet};
+    use fullpipe_model::tune::{Question, sheet};
     use fullpipe_model::units::{Bytes, Rate};
 
     fn asked(width: Option<u16>, kernel: Option<&str>) -> String {
@@ -289,6 +332,36 @@ A buffer of 4 MiB (4194304 bytes) on Linux 6.18
         assert_eq!(plan["changes"][0]["host"], "sender");
         let read: fullpipe_model::tune::Plan = serde_json::from_value(plan.clone()).unwrap();
         assert_eq!(read, sheet.kernels[0].plan);
+    }
+
+    #[test]
+    fn in_chinese_no_english_is_left() {
+        let path = Path::new("1gbit".parse().unwrap(), "146ms".parse().unwrap());
+        let loss = Some("0.1%".parse().unwrap());
+        let buffer = Some("4MiB".parse().unwrap());
+        let sheet = sheet(&Question { path, buffer, kernel: None, loss });
+        let layout = Layout { language: Language::Chinese, ..Layout::default() };
+        let host = fullpipe_model::tune::HostSettings::defaults("6.12".parse().unwrap());
+        let memory = Some("16GiB".parse().unwrap());
+        let many = fullpipe_model::tune::ConnectionsSheet::new(path, &[host], 500, memory);
+        let amount = "1GB".parse().unwrap();
+        let text = [
+            render(&sheet, Settings::Defaults, layout),
+            render_connections(&many, layout),
+            render_file(&fullpipe_model::tune::FileSheet::new(&sheet, amount), layout),
+        ]
+        .concat();
+        // Names stay, and what is pasted.
+        const NAMES: [&str; 4] = ["cubic", "reno", "default", "sized"];
+        for line in text.lines().filter(|line| !line.contains("sysctl -w")) {
+            let words = line
+                .split(|letter: char| !letter.is_ascii_alphanumeric() && !"_.".contains(letter));
+            let is_english =
+                |word: &&str| word.len() > 3 && word.chars().all(|c| c.is_ascii_lowercase());
+            for word in words.filter(is_english) {
+                assert!(NAMES.contains(&word), "{word}: {line}");
+            }
+        }
     }
 
     #[test]

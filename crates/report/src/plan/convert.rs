@@ -2,6 +2,7 @@
 
 use crate::Layout;
 use crate::table::{Column, Table};
+use fullpipe_flow::Language;
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
 use serde::Serialize;
 
@@ -42,17 +43,32 @@ impl Conversion {
             Column::text("unit"),
             Column::text("where one meets it"),
         ]);
-        let curl = format!("2^20 bytes a second: curl prints {}M", short(self.mebibytes_per_s));
-        for (value, unit, meaning) in [
-            (self.mbit_per_s, "Mbit/s", "10^6 bits a second: links, tc, ethtool, iperf3"),
-            (self.megabytes_per_s, "MB/s", "10^6 bytes a second, of 8 bits: most programs"),
-            (self.mebibytes_per_s, "MiB/s", curl.as_str()),
-        ] {
-            table.row([short(value), unit.into(), meaning.into()]);
+        let curls = short(self.mebibytes_per_s);
+        let meanings = match layout.language {
+            Language::English => [
+                "10^6 bits a second: links, tc, ethtool, iperf3".into(),
+                "10^6 bytes a second, of 8 bits: most programs".into(),
+                format!("2^20 bytes a second: curl prints {curls}M"),
+            ],
+            Language::Chinese => [
+                "每秒 10^6 比特：链路、tc、ethtool、iperf3".into(),
+                "每秒 10^6 字节，每字节 8 比特：大多数程序".into(),
+                format!("每秒 2^20 字节：curl 显示 {curls}M"),
+            ],
+        };
+        let units = ["Mbit/s", "MB/s", "MiB/s"];
+        let values = [self.mbit_per_s, self.megabytes_per_s, self.mebibytes_per_s];
+        for ((value, unit), meaning) in values.into_iter().zip(units).zip(meanings) {
+            table.row([short(value), unit.into(), meaning]);
         }
         let mut text = table.render(layout);
         if let Some(time) = self.gigabyte {
-            text += &format!("1 GB takes {time}, headers and slow start not counted\n");
+            text += &match layout.language {
+                Language::English => {
+                    format!("1 GB takes {time}, headers and slow start not counted\n")
+                }
+                Language::Chinese => format!("1 GB 需要 {time}，不计报头和慢启动\n"),
+            };
         }
         text
     }

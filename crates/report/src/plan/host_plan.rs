@@ -1,7 +1,9 @@
 //! A plan for one host as text: to read, and to paste into the files that set such things.
 
+use super::words;
 use crate::table::paragraph::fill;
 use crate::{Column, Layout, Table, Tone, plan};
+use fullpipe_flow::Language;
 use fullpipe_model::change::{Change, Knob, RouteMetric, Scope, Sysctl};
 use fullpipe_model::tune::HostPlan;
 
@@ -35,18 +37,18 @@ pub fn render(plan: &HostPlan, form: Form, layout: Layout) -> String {
 }
 
 fn text(plan: &HostPlan, layout: Layout) -> String {
-    let (before, after) = (plan::expected(&plan.before), plan::expected(&plan.after));
-    let mut text = if plan.before == plan.after {
-        fill("", &format!("Expected: {before}, with an other end that is no limit."), layout.width)
-    } else {
-        let arrow = layout.arrow();
-        let what =
-            format!("Expected: {before} {arrow} {after}, with an other end that is no limit.");
-        fill("", &what, layout.width)
+    let (language, arrow) = (layout.language, layout.arrow());
+    let [before, after] = [&plan.before, &plan.after].map(|one| plan::expected(language, one));
+    let what = if plan.before == plan.after { before } else { format!("{before} {arrow} {after}") };
+    let first = match language {
+        Language::English => format!("Expected: {what}, with an other end that is no limit."),
+        Language::Chinese => format!("预期：{what}（对端不构成限制时）。"),
     };
+    let mut text = fill("", &first, layout.width);
     text.push('\n');
+    let labels = layout.labels();
     if plan.changes.is_empty() {
-        text += "Nothing to set here.\n";
+        text += &format!("{}\n", labels.nothing_to_set);
     }
     for change in &plan.changes {
         text.push('\n');
@@ -54,9 +56,7 @@ fn text(plan: &HostPlan, layout: Layout) -> String {
     }
     if !plan.on_the_machine.is_empty() {
         text.push('\n');
-        let what = "On the machine itself: this network namespace does not have these, or not to be \
-                    written. Set them outside of the container.";
-        text += &fill("", what, layout.width);
+        text += &fill("", labels.on_the_machine_itself, layout.width);
         text.push('\n');
     }
     for change in &plan.on_the_machine {
@@ -64,10 +64,10 @@ fn text(plan: &HostPlan, layout: Layout) -> String {
         text += &change_lines(change, layout);
     }
     if !plan.notes.is_empty() {
-        text += "\nTo know:\n";
+        text += &format!("\n{}\n", labels.to_know);
     }
     for note in &plan.notes {
-        text += &fill("  - ", note, layout.width);
+        text += &fill("  - ", &words::note(language, note), layout.width);
         text.push('\n');
     }
     text
@@ -75,16 +75,8 @@ fn text(plan: &HostPlan, layout: Layout) -> String {
 
 fn change_lines(change: &Change, layout: Layout) -> String {
     // One line, however long, because people paste it.
-    let command = change.command();
-    let mut text = format!("{}\n", layout.paint(Tone::Heading, &command));
-    if let Some(from) = &change.from {
-        let words = format!("was {from}, becomes {}", change.to);
-        text += &fill("    ", &words, layout.width);
-        text.push('\n');
-    }
-    text += &fill("    ", &format!("because {}", change.reason), layout.width);
-    text.push('\n');
-    text
+    let command = layout.paint(Tone::Heading, &change.command());
+    format!("{command}\n{}", plan::change_reason(change, "    ", layout))
 }
 
 /// Every change, of this namespace and of the machine.

@@ -4,8 +4,9 @@
 use crate::cells::{FAILED, NONE, marked_name, optional, remarks, small, sure};
 use crate::{Column, Layout, Table, runs::reference, table::figure};
 
-pub use crate::cells::limited_by;
+pub use crate::cells::{limited_by, limited_by_in};
 
+use fullpipe_flow::Language;
 use fullpipe_flow::schema::RunRow;
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
@@ -96,12 +97,15 @@ fn compared(before: &RunRow, after: &RunRow, layout: Layout, most: usize) -> Str
     let lines: [RowLine<'_>; 12] = [
         ("goodput", &|row| both(row.goodput)),
         ("share of the link's rate", &rate_share),
-        ("limited by", &limited_by),
+        ("limited by", &|row| limited_by_in(row, layout.language)),
         ("the prediction", &|row| optional(row.law, both)),
         ("largest receive window", &|row| optional(row.window_max, |window| window.to_string())),
         ("most in flight", &|row| row.in_flight_max.to_string()),
         ("round-trip time, median", &|row| time(row.rtt_p50)),
-        ("transferred", &|row| format!("{} in {}", row.body, row.duration)),
+        ("transferred", &|row| match layout.language {
+            Language::English => format!("{} in {}", row.body, row.duration),
+            Language::Chinese => format!("{} 内 {}", row.duration, row.body),
+        }),
         ("retransmissions", &|row| row.retransmission.to_string()),
         ("window full", &|row| row.window_full.to_string()),
         ("dropped at the link's queue", &|row| row.queue_dropped.to_string()),
@@ -110,7 +114,7 @@ fn compared(before: &RunRow, after: &RunRow, layout: Layout, most: usize) -> Str
         }),
     ];
     for (what, show) in lines.into_iter().take(most) {
-        table.row([what.into(), show(before), show(after)]);
+        table.row([layout.term(what).into(), show(before), show(after)]);
     }
     table.render(layout)
 }

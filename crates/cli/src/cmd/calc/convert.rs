@@ -1,7 +1,7 @@
 //! `fullpipe calc convert`: a rate in every unit.
 
 use crate::failure::Failure;
-use crate::terminal::{layout, print, print_json};
+use crate::terminal::{answer_layout, print, print_json};
 use clap::Args;
 use fullpipe_model::units::Rate;
 use fullpipe_report::plan::convert::{Conversion, rate_or_curls};
@@ -31,7 +31,7 @@ impl Convert {
         if self.json {
             print_json(&conversion)?
         } else {
-            print(&conversion.render(layout()))?
+            print(&conversion.render(answer_layout()))?
         }
         Ok(0)
     }

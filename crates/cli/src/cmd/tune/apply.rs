@@ -9,7 +9,7 @@ use fullpipe_flow::finding::proof::Proof;
 use fullpipe_host::tune::{
     Item, Machine, Phase, SYSCTL_FILE, Set, Standing, ThisMachine, Watcher, persisted, standing,
 };
-use fullpipe_model::change::{Change, Knob};
+use fullpipe_model::change::{Change, ChangeReason, Knob};
 use fullpipe_model::tune::HostPlan;
 use fullpipe_model::units::Duration;
 use fullpipe_report::plan::host_plan::{Form, render};
@@ -311,6 +311,7 @@ fn in_force(machine: &mut ThisMachine) -> Result<Vec<Change>, Failure> {
             let from = set.from.as_ref().and_then(|from| knob.read(from).ok());
             let (knob, reason) = (knob.clone(), record.begin.purpose.clone());
             changes.retain(|change| change.knob != knob);
+            let reason = ChangeReason::Told(reason);
             changes.push(Change { end: None, knob, from, to, reason });
         }
     }

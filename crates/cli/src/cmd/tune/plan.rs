@@ -2,7 +2,7 @@
 
 use super::path::Goal;
 use crate::failure::Failure;
-use crate::terminal::{layout, print, print_json};
+use crate::terminal::{answer_layout, print, print_json};
 use clap::{Args, ValueEnum};
 use fullpipe_host::tune::ThisMachine;
 use fullpipe_report::plan::host_plan::{Form, render};
@@ -55,7 +55,7 @@ impl Plan {
         };
         match form {
             None => print_json(&plan)?,
-            Some(form) => print(&render(&plan, form, layout()))?,
+            Some(form) => print(&render(&plan, form, answer_layout()))?,
         }
         Ok(0)
     }

@@ -99,7 +99,11 @@ fn many_connections_get_what_memory_there_is_and_pressure_comes_after_it() {
     assert_eq!(budget, Bytes::new((22 << 30) / 4));
     assert!(plan.buffers_at_most <= budget, "{plan:?}");
     assert!(plan.after.goodput > plan.before.goodput && plan.after.goodput < many.path.goodput());
-    assert!(plan.notes.iter().any(|note| note.contains("--connections")), "{:?}", plan.notes);
+    assert!(
+        plan.notes.iter().any(|note| note.to_string().contains("--connections")),
+        "{:?}",
+        plan.notes
+    );
     // 5.5 GiB in pages of 4096 bytes, no less than what the buffers may take.
     let pages: Vec<u64> =
         to(&plan, "net.ipv4.tcp_mem").unwrap().split(' ').flat_map(str::parse).collect();
@@ -164,7 +168,11 @@ fn wishes_are_planned_and_do_not_lower_a_size() {
     assert_eq!(to(&plan, Sysctl::TcpSlowStartAfterIdle.name()), Some("0".into()));
     let plan = plan_host(&wish("net.core.rmem_max=65536"), &state);
     assert!(to(&plan, "net.core.rmem_max").is_none());
-    assert!(plan.notes.iter().any(|note| note.contains("lowers nothing")), "{:?}", plan.notes);
+    assert!(
+        plan.notes.iter().any(|note| note.to_string().contains("lowers nothing")),
+        "{:?}",
+        plan.notes
+    );
     assert!("net.ipv4.tcp_sack=3".parse::<Wish>().unwrap_err().contains("from 0 to 1"));
     assert!("net.ipv4.tcp_sack".parse::<Wish>().is_err());
 }

@@ -65,7 +65,7 @@ fn each_change_says_why_in_numbers() {
     let said: Vec<_> = plan
         .changes
         .iter()
-        .map(|c| (c.end.unwrap(), c.knob.to_string(), c.to.to_string(), c.reason.as_str()))
+        .map(|c| (c.end.unwrap(), c.knob.to_string(), c.to.to_string(), c.reason.to_string()))
         .collect();
     assert_eq!(
         said,
@@ -76,6 +76,7 @@ fn each_change_says_why_in_numbers() {
                 "4096 16384 11534336".into(),
                 "a send buffer of 4 MiB keeps 2.768 MB in flight (66 % of it), about 442.9 Mbit/s over 50 ms; the \
                  path holds 6.25 MB and its queue 6.25 MB"
+                    .into()
             ),
             (
                 End::Receiver,
@@ -83,6 +84,7 @@ fn each_change_says_why_in_numbers() {
                 "4096 131072 14680064".into(),
                 "a receive buffer of 6 MiB advertises 3.146 MB (50 % of it, tcp_adv_win_scale 1), about 503.3 Mbit/s \
                  over 50 ms; the path holds 6.25 MB and its queue 6.25 MB"
+                    .into()
             ),
         ]
     );
@@ -116,10 +118,9 @@ fn an_application_that_froze_its_buffer_is_named() {
     let plan = plan(path, &sender, &kernel("5.4"));
     assert_eq!(plan.before.limited_by, Limit::SendBuffer);
     assert_eq!(plan.changes[0].knob, Knob::Sysctl(Sysctl::WmemMax));
-    let named = plan
-        .notes
-        .iter()
-        .any(|note| note.end == Some(End::Sender) && note.text.contains("SO_SNDBUF to 16 KiB"));
+    let named = plan.notes.iter().any(|note| {
+        note.end == Some(End::Sender) && note.note.to_string().contains("SO_SNDBUF to 16 KiB")
+    });
     assert!(named, "{:?}", plan.notes);
 }
 
@@ -128,7 +129,11 @@ fn more_than_one_connection_can_hold_is_said() {
     let path = Path::new("1tbit".parse().unwrap(), "100ms".parse().unwrap());
     let plan = plan(path, &kernel("6.18"), &kernel("6.18"));
     // 12.5 GB over windows of 1 GiB.
-    assert!(plan.notes[0].text.ends_with("in flight: 12 fill it"), "{}", plan.notes[0].text);
+    assert!(
+        plan.notes[0].note.to_string().ends_with("in flight: 12 fill it"),
+        "{}",
+        plan.notes[0].note
+    );
     assert_eq!(plan.after.limited_by, Limit::ReceiveWindow);
 }
 
@@ -137,7 +142,10 @@ fn memory_is_counted_in_connections() {
     // tcp_mem[1] of a machine of 3 GiB: 383869 pages are 1.5 GiB.
     let host = HostSettings { tcp_mem_pressure_pages: Some(383_869), ..kernel("6.18") };
     let notes = plan(demo_path(), &host, &host).notes;
-    assert!(notes.iter().any(|note| note.text.ends_with("so 46 such connections")), "{notes:?}");
+    assert!(
+        notes.iter().any(|note| note.note.to_string().ends_with("so 46 such connections")),
+        "{notes:?}"
+    );
     assert_eq!(383_869 * 4096 / 33_554_432, 46);
 }
 

@@ -3,11 +3,16 @@
 use super::heading;
 use crate::table::{Column, Table};
 use crate::{Layout, table::figure};
+use fullpipe_flow::Language;
 use fullpipe_model::tune::{FileSheet, FileTime, SteadyBy};
 
 /// The times of a file as lines, each with its line break.
 pub fn render_file(sheet: &FileSheet, layout: Layout) -> String {
-    let title = format!("A file of {} ({:#}) takes at least", sheet.amount, sheet.amount);
+    let amount = sheet.amount;
+    let title = match layout.language {
+        Language::English => format!("A file of {amount} ({amount:#}) takes at least"),
+        Language::Chinese => format!("{amount}（{amount:#}）的文件至少需要"),
+    };
     let mut table = Table::new([
         Column::text(""),
         Column::figure("time", "s"),
@@ -18,7 +23,7 @@ pub fn render_file(sheet: &FileSheet, layout: Layout) -> String {
     for time in &sheet.times {
         let mean = sheet.amount.per(time.transfer.total);
         table.row([
-            by(time),
+            by(time, layout.language),
             figure::s(time.transfer.total),
             mean.map_or_else(String::new, figure::mbit_per_s),
             mean.map_or_else(String::new, figure::megabytes_per_s),
@@ -28,14 +33,22 @@ pub fn render_file(sheet: &FileSheet, layout: Layout) -> String {
     heading(&title, layout) + &table.render(layout)
 }
 
-fn by(time: &FileTime) -> String {
-    let linux = time.kernel.map_or_else(String::new, |kernel| format!(", Linux {kernel}"));
-    match time.steady_by {
-        SteadyBy::Path => "on the full path".into(),
-        SteadyBy::Settings => format!("with the settings before the plan{linux}"),
-        SteadyBy::Plan => format!("with the plan{linux}"),
-        SteadyBy::Cubic => "cubic under the loss".into(),
-        SteadyBy::Reno => "reno under the loss, with timeouts".into(),
+fn by(time: &FileTime, language: Language) -> String {
+    let comma = if language == Language::English { ", " } else { "，" };
+    let linux = time.kernel.map_or_else(String::new, |kernel| format!("{comma}Linux {kernel}"));
+    match (language, time.steady_by) {
+        (Language::English, SteadyBy::Path) => "on the full path".into(),
+        (Language::English, SteadyBy::Settings) => {
+            format!("with the settings before the plan{linux}")
+        }
+        (Language::English, SteadyBy::Plan) => format!("with the plan{linux}"),
+        (Language::English, SteadyBy::Cubic) => "cubic under the loss".into(),
+        (Language::English, SteadyBy::Reno) => "reno under the loss, with timeouts".into(),
+        (Language::Chinese, SteadyBy::Path) => "路径已满时".into(),
+        (Language::Chinese, SteadyBy::Settings) => format!("按方案之前的设置{linux}"),
+        (Language::Chinese, SteadyBy::Plan) => format!("按方案{linux}"),
+        (Language::Chinese, SteadyBy::Cubic) => "此丢包下的 cubic".into(),
+        (Language::Chinese, SteadyBy::Reno) => "此丢包下的 reno，含超时".into(),
     }
 }
 

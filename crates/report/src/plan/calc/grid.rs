@@ -3,23 +3,29 @@
 use super::heading;
 use crate::table::{Column, Table};
 use crate::{Layout, table::figure};
+use fullpipe_flow::Language;
 use fullpipe_model::limit::Limit;
 use fullpipe_model::tune::{EndSheet, Grid, GridRow, HostSheet, Path};
 use fullpipe_model::units::Rate;
 
 /// The rows of a grid as lines, each with its line break.
 pub fn render_grid(grid: &Grid, layout: Layout) -> String {
-    let mut text = heading(&format!("{}, one connection", grid.rate), layout);
+    let title = match layout.language {
+        Language::English => format!("{}, one connection", grid.rate),
+        Language::Chinese => format!("{}，一个连接", grid.rate),
+    };
+    let mut text = heading(&title, layout);
     let is_lossy = grid.rows.iter().any(|row| row.loss.is_some());
     text += &if is_lossy { with_loss(grid, layout) } else { without_loss(grid, layout) };
     text
 }
 
 /// The column of a file's time; empty if there is no file.
-fn file_column(grid: &Grid) -> Column {
-    match grid.rows.iter().find_map(|row| row.file) {
-        Some(file) => Column::figure(format!("{} takes", file.amount), "s"),
-        None => Column::text(""),
+fn file_column(grid: &Grid, language: Language) -> Column {
+    match (grid.rows.iter().find_map(|row| row.file), language) {
+        (Some(file), Language::English) => Column::figure(format!("{} takes", file.amount), "s"),
+        (Some(file), Language::Chinese) => Column::figure(format!("{} 需要", file.amount), "s"),
+        (None, _) => Column::text(""),
     }
 }
 
@@ -37,7 +43,7 @@ fn with_loss(grid: &Grid, layout: Layout) -> String {
         Column::figure("cubic", "Mbit/s"),
         Column::figure("reno", "Mbit/s"),
         Column::figure("with timeouts", "Mbit/s"),
-        file_column(grid),
+        file_column(grid, layout.language),
     ]);
     for row in &grid.rows {
         let Some(loss) = &row.loss else { continue };
@@ -62,7 +68,7 @@ fn without_loss(grid: &Grid, layout: Layout) -> String {
         Column::figure("BDP", "MB").leaves(1),
         Column::figure("slow start", "s").leaves(2),
         Column::figure("path", "Mbit/s"),
-        file_column(grid),
+        file_column(grid, layout.language),
     ]);
     for row in &grid.rows {
         table.row([
@@ -103,12 +109,15 @@ fn four_rates(
     for row in fills.iter().filter(|fill| fill.rate == rates[0]) {
         let cell = |rate| {
             let found = fills.iter().find(|fill| (fill.rate, fill.rtt) == (rate, row.rtt));
-            found.map_or_else(String::new, |fill| filled(fill, end(fill)))
+            found.map_or_else(String::new, |fill| filled(fill, end(fill), layout))
         };
         let [a, b, c, d] = rates.map(cell);
         table.row([figure::ms(row.rtt), a, b, c, d, at_most(row, end(row))]);
     }
-    let title = format!("What one connection fills of a path, {direction}");
+    let title = match layout.language {
+        Language::English => format!("What one connection fills of a path, {direction}"),
+        Language::Chinese => format!("一个连接能填满路径的多少，{}", layout.term(direction)),
+    };
     heading(&title, layout) + &table.render(layout)
 }
 
@@ -125,9 +134,9 @@ fn one_rate(fills: &[HostSheet], rate: Rate, layout: Layout) -> String {
         table.row([
             figure::ms(fill.rtt),
             figure::mbit_per_s(fill.receive.goodput),
-            filled(fill, fill.receive),
+            filled(fill, fill.receive, layout),
             figure::mbit_per_s(fill.send.goodput),
-            filled(fill, fill.send),
+            filled(fill, fill.send, layout),
         ]);
     }
     let title = format!("What one connection fills of {rate}");
@@ -135,9 +144,9 @@ fn one_rate(fills: &[HostSheet], rate: Rate, layout: Layout) -> String {
 }
 
 /// `full`, or the share of the goodput that the path could carry.
-fn filled(fill: &HostSheet, end: EndSheet) -> String {
+fn filled(fill: &HostSheet, end: EndSheet, layout: Layout) -> String {
     match end.limited_by {
-        Limit::Link => "full".into(),
+        Limit::Link => layout.term("full").into(),
         _ => {
             let path = Path::new(fill.rate, fill.rtt);
             figure::percent(end.goodput.fraction_of(path.goodput()))

@@ -3,12 +3,18 @@
 use super::heading;
 use crate::table::{Column, Table};
 use crate::{Layout, table::figure};
+use fullpipe_flow::Language;
 use fullpipe_model::change::Sysctl;
 use fullpipe_model::tune::{HostSettings, HostSheet};
 
 /// What the host fills, as lines, each with its line break.
 pub fn render_host(sheet: &HostSheet, layout: Layout) -> String {
-    let title = format!("What this host fills of {} and {}", sheet.rate, sheet.rtt);
+    let title = match layout.language {
+        Language::English => format!("What this host fills of {} and {}", sheet.rate, sheet.rtt),
+        Language::Chinese => {
+            format!("本机在 {}、往返 {} 的路径上能填满多少", sheet.rate, sheet.rtt)
+        }
+    };
     let mut table = Table::new([
         Column::text("it is"),
         Column::figure("window", "MB"),
@@ -19,11 +25,11 @@ pub fn render_host(sheet: &HostSheet, layout: Layout) -> String {
     ]);
     for (role, end) in [("the receiver", &sheet.receive), ("the sender", &sheet.send)] {
         table.row([
-            role.into(),
+            layout.term(role).into(),
             figure::megabytes(end.window.bytes()),
             figure::mbit_per_s(end.goodput),
             figure::megabytes_per_s(end.goodput),
-            end.limited_by.to_string(),
+            layout.language.limit(end.limited_by).into(),
             figure::ms(end.largest_rtt),
         ]);
     }
@@ -37,6 +43,9 @@ pub fn render_settings(host: &HostSettings, layout: Layout) -> String {
         let value = host.get(sysctl).map(|value| value.to_string());
         table.row([sysctl.to_string(), value.unwrap_or_default()]);
     }
-    let title = format!("This host: Linux {}", host.kernel);
+    let title = match layout.language {
+        Language::English => format!("This host: Linux {}", host.kernel),
+        Language::Chinese => format!("本机：Linux {}", host.kernel),
+    };
     heading(&title, layout) + &table.render(layout)
 }

@@ -4,6 +4,7 @@ use super::heading;
 use crate::table::paragraph::fill;
 use crate::table::{Column, Table};
 use crate::{Layout, table::figure};
+use fullpipe_flow::Language;
 use fullpipe_model::tune::{ConnectionsSheet, Fit, MemoryFit, SocketMemory};
 
 /// The memory of many connections as lines, each with its line break.
@@ -13,19 +14,25 @@ pub fn render_connections(sheet: &ConnectionsSheet, layout: Layout) -> String {
         if !text.is_empty() {
             text.push('\n');
         }
-        let title = match sheet.connections {
-            1 => format!("Memory of a connection on Linux {}", host.kernel),
-            count => format!("Memory of {count} connections on Linux {}", host.kernel),
+        let (language, linux) = (layout.language, host.kernel);
+        let title = match (language, sheet.connections) {
+            (Language::English, 1) => format!("Memory of a connection on Linux {linux}"),
+            (Language::English, count) => format!("Memory of {count} connections on Linux {linux}"),
+            (Language::Chinese, count) => format!("Linux {linux} 上 {count} 个连接的内存"),
         };
         text += &heading(&title, layout);
         let directions = [("receiving", &host.receive), ("sending", &host.send)];
         text += &buffers(directions, layout);
         for (direction, memory) in directions {
-            text += &fill(&format!("{direction}: "), &needs(memory), layout.width);
+            let start = match language {
+                Language::English => format!("{direction}: "),
+                Language::Chinese => format!("{}：", layout.term(direction)),
+            };
+            text += &fill(&start, &needs(memory, language), layout.width);
             text.push('\n');
             if let (Some(fit), Some(given)) = (&memory.fit, sheet.memory) {
-                let line = fits(fit, &format!("{given:#}"));
-                text += &fill(&format!("{direction}: "), &line, layout.width);
+                let line = fits(fit, &format!("{given:#}"), language);
+                text += &fill(&start, &line, layout.width);
                 text.push('\n');
             }
         }
@@ -43,7 +50,7 @@ fn buffers(directions: [(&str, &SocketMemory); 2], layout: Layout) -> String {
     ]);
     for (direction, memory) in directions {
         table.row([
-            direction.into(),
+            layout.term(direction).into(),
             figure::mebibytes(memory.each),
             figure::mebibytes(memory.together),
             figure::mebibytes(memory.shared_each),
@@ -53,29 +60,45 @@ fn buffers(directions: [(&str, &SocketMemory); 2], layout: Layout) -> String {
     table.render(layout)
 }
 
-fn needs(memory: &SocketMemory) -> String {
-    let mut text = format!(
-        "at most {:#} in buffers; without pressure that needs net.ipv4.tcp_mem='{}', the default \
-         of a machine with {:#}",
-        memory.together, memory.tcp_mem, memory.memory_for_default
-    );
+fn needs(memory: &SocketMemory, language: Language) -> String {
+    let SocketMemory { together, tcp_mem, memory_for_default, .. } = memory;
+    let mut text = match language {
+        Language::English => format!(
+            "at most {together:#} in buffers; without pressure that needs \
+             net.ipv4.tcp_mem='{tcp_mem}', the default of a machine with {memory_for_default:#}"
+        ),
+        Language::Chinese => format!(
+            "缓冲区最多 {together:#}；要不进入内存压力，需要 net.ipv4.tcp_mem='{tcp_mem}'，即内存 \
+             {memory_for_default:#} 的机器的默认值"
+        ),
+    };
     if let Some(count) = memory.connections_before_pressure {
-        text += &format!("; this host's tcp_mem allows {count} such connections");
+        text += &match language {
+            Language::English => format!("; this host's tcp_mem allows {count} such connections"),
+            Language::Chinese => format!("；本机的 tcp_mem 允许 {count} 个这样的连接"),
+        };
     }
     text
 }
 
-fn fits(fit: &MemoryFit, memory: &str) -> String {
-    let share = figure::percent(fit.share);
-    let verdict = match fit.verdict {
-        Fit::WithDefaults => "fits with the default tcp_mem",
-        Fit::WithTcpMem => "fits with tcp_mem set as above",
-        Fit::No => "does not fit: more than half of it",
+fn fits(fit: &MemoryFit, memory: &str, language: Language) -> String {
+    let (share, count) = (figure::percent(fit.share), fit.connections_that_fit);
+    let verdict = match (language, fit.verdict) {
+        (Language::English, Fit::WithDefaults) => "fits with the default tcp_mem",
+        (Language::English, Fit::WithTcpMem) => "fits with tcp_mem set as above",
+        (Language::English, Fit::No) => "does not fit: more than half of it",
+        (Language::Chinese, Fit::WithDefaults) => "用默认的 tcp_mem 放得下",
+        (Language::Chinese, Fit::WithTcpMem) => "按上面设置 tcp_mem 放得下",
+        (Language::Chinese, Fit::No) => "放不下：超过其一半",
     };
-    format!(
-        "{share} % of {memory}, which {verdict}; half of it holds {} such connections",
-        fit.connections_that_fit
-    )
+    match language {
+        Language::English => format!(
+            "{share} % of {memory}, which {verdict}; half of it holds {count} such connections"
+        ),
+        Language::Chinese => {
+            format!("占 {memory} 的 {share} %，{verdict}；其一半可容纳 {count} 个这样的连接")
+        }
+    }
 }
 
 #[cfg(test)]
