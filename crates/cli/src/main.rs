@@ -9,10 +9,10 @@
 
 mod cmd;
 mod failure;
+mod help;
 mod progress;
 mod terminal;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 /// musl's own gives large blocks back to the kernel each time: the relay had half its speed.
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let done = match cmd::Cli::try_parse() {
+    let done = match cmd::Cli::try_parse_in(help::asked()) {
         Ok(cli) => cli.run(),
         // For help and version clap knows whether they were requested, and exits with 0 or 2.
         Err(error) if is_help(&error) => error.exit(),

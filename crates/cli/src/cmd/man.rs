@@ -1,6 +1,7 @@
 //! `fullpipe man`: the man pages, generated from the definition of the command line.
 
 use crate::failure::Failure;
+use crate::help;
 use clap::{Args, CommandFactory};
 use std::path::PathBuf;
 
@@ -18,7 +19,7 @@ pub struct Man {
 
 impl Man {
     pub fn run(self) -> Result<u8, Failure> {
-        let command = super::Cli::command();
+        let command = help::in_language(super::Cli::command(), help::asked());
         match self.out {
             Some(folder) => {
                 std::fs::create_dir_all(&folder)?;

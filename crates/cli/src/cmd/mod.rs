@@ -33,8 +33,8 @@ mod why;
 mod window;
 
 use crate::failure::Failure;
-use crate::terminal;
-use clap::{Parser, Subcommand};
+use crate::{help, terminal};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use fullpipe_flow::Language;
 use fullpipe_flow::schema::SCHEMA_VERSION;
 use std::sync::LazyLock;
@@ -77,9 +77,9 @@ Examples:
 Exit codes: 0 success; 1 the run failed, or it found the problem that it was asked to look for; 2 wrong usage; 3 a privilege or tool \
 is missing; 4 bad input; 130 interrupted.")]
 pub struct Cli {
-    /// The language in which analyze, calc, demo, get, test, top, tune plan and why answer: en or
-    /// zh. Without it, the one that LC_ALL, LC_MESSAGES or LANG names. JSON, CSV and Parquet never
-    /// change.
+    /// The language in which analyze, calc, demo, get, test, top, tune plan and why answer, and of
+    /// the help: en or zh. Without it, the one that LC_ALL, LC_MESSAGES or LANG names. JSON, CSV
+    /// and Parquet never change.
     #[arg(long, global = true, value_name = "LANGUAGE", value_parser = language)]
     language: Option<Language>,
     #[command(subcommand)]
@@ -124,6 +124,12 @@ enum Command {
 }
 
 impl Cli {
+    /// Parses the program's arguments, with the help in this language.
+    pub fn try_parse_in(language: Language) -> Result<Cli, clap::Error> {
+        let command = help::in_language(Cli::command(), language);
+        Cli::from_arg_matches_mut(&mut command.try_get_matches()?)
+    }
+
     /// Runs the subcommand; the exit code is 0 unless it found the problem that it was asked to
     /// look for.
     pub fn run(self) -> Result<u8, Failure> {
