@@ -66,12 +66,13 @@ grep "  $name.tar.gz\$" "$work/SHA256SUMS" >"$work/sum" || fail "SHA256SUMS does
 (cd "$work" && sha256sum -c sum >/dev/null 2>&1) || fail "$name.tar.gz is not the file that SHA256SUMS describes: fetch it again"
 
 tar -xzf "$work/$name.tar.gz" -C "$work"
-mkdir -p "$prefix/bin" "$prefix/share/man/man1" || fail "cannot write to $prefix: run it as root, or with --prefix ~/.local"
+mkdir -p "$prefix/bin" "$prefix/share/man/man1" "$prefix/share/man/zh_CN/man1" || fail "cannot write to $prefix: run it as root, or with --prefix ~/.local"
 # Beside its place and then renamed: a running fullpipe keeps its own file.
 cp "$work/$name/fullpipe" "$prefix/bin/.fullpipe.$$" || fail "cannot write to $prefix/bin: run it as root, or with --prefix ~/.local"
 chmod 755 "$prefix/bin/.fullpipe.$$"
 mv -f "$prefix/bin/.fullpipe.$$" "$prefix/bin/fullpipe"
 cp "$work/$name"/man/*.1 "$prefix/share/man/man1/"
+cp "$work/$name"/man/zh_CN/*.1 "$prefix/share/man/zh_CN/man1/"
 echo "installed $prefix/bin/fullpipe ($("$prefix/bin/fullpipe" -V))"
 case :$PATH: in
   *:"$prefix/bin":*) ;;

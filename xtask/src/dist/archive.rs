@@ -57,13 +57,14 @@ pub fn tarball(
     out: &Path,
 ) -> anyhow::Result<()> {
     /// Where each part stands in a package, and in the tarball.
-    const PARTS: [(&str, &str); 6] = [
+    const PARTS: [(&str, &str); 7] = [
         ("usr/share/bash-completion/completions", "completions"),
         ("usr/share/zsh/vendor-completions", "completions"),
         ("usr/share/fish/vendor_completions.d", "completions"),
         ("usr/lib/systemd/system", "systemd"),
         ("usr/share/doc/fullpipe", "doc"),
         ("usr/share/man/man1", "man"),
+        ("usr/share/man/zh_CN/man1", "man/zh_CN"),
     ];
     let stem = release.stem(target);
     let mut archive = Archive::new(release.time);

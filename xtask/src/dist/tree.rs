@@ -10,11 +10,13 @@ use std::process::Command;
 
 /// What the program writes of itself.
 pub struct Pages {
-    man: PathBuf,
+    /// For each language, where its man pages are installed, and the folder that has them.
+    man: Vec<(&'static str, PathBuf)>,
     /// For each shell, where its completions are installed, and what they are.
     completions: Vec<(&'static str, String)>,
 }
 
+const MAN: [(&str, &str); 2] = [("en", "usr/share/man/man1"), ("zh", "usr/share/man/zh_CN/man1")];
 const SHELLS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/fullpipe"),
     ("zsh", "usr/share/zsh/vendor-completions/_fullpipe"),
@@ -24,8 +26,14 @@ const SHELLS: [(&str, &str); 3] = [
 impl Pages {
     /// Asks the program for its man pages and completions.
     pub fn written_by(program: &Path, release: &Release) -> anyhow::Result<Pages> {
-        let man = fresh(&release.folder.join("man"))?;
-        run(Command::new(program).args(["man", "--output"]).arg(&man))?;
+        let mut man = Vec::new();
+        for (language, place) in MAN {
+            let folder = fresh(&release.folder.join("man").join(language))?;
+            run(Command::new(program)
+                .args(["man", "--language", language, "--output"])
+                .arg(&folder))?;
+            man.push((place, folder));
+        }
         let completions = SHELLS.iter().map(|(shell, place)| {
             Ok((*place, output(Command::new(program).args(["completions", shell]))?))
         });
@@ -45,9 +53,11 @@ pub fn lay_out(
     let binary = root.join("usr/bin/fullpipe");
     write(&binary, &std::fs::read(program).context("read the program")?)?;
     std::fs::set_permissions(&binary, PermissionsExt::from_mode(0o755))?;
-    for (name, _) in files(&pages.man)? {
-        let to = root.join(format!("usr/share/man/man1/{name}.gz"));
-        write(&to, &packed(&std::fs::read(pages.man.join(name))?)?)?;
+    for (place, folder) in &pages.man {
+        for (name, _) in files(folder)? {
+            let to = root.join(format!("{place}/{name}.gz"));
+            write(&to, &packed(&std::fs::read(folder.join(name))?)?)?;
+        }
     }
     for (path, text) in &pages.completions {
         write(&root.join(path), text.as_bytes())?;
