@@ -9,6 +9,7 @@ use crate::terminal;
 use clap::{Arg, ArgAction, Command};
 use flate2::read::GzDecoder;
 use fullpipe_flow::Language;
+use fullpipe_report::table::paragraph;
 use std::collections::HashMap;
 use std::io::Read;
 use std::sync::LazyLock;
@@ -31,8 +32,24 @@ pub fn asked() -> Language {
     name.and_then(|name| Language::of(&name)).unwrap_or_else(terminal::language)
 }
 
-/// The command line with its help in this language.
+/// How wide help is without a terminal, as clap has it.
+const WIDTH: u16 = 100;
+/// How far clap indents the help of an option that stands below it.
+const INDENT: u16 = 10;
+
+/// The command line with its help in this language, for the terminal.
 pub fn in_language(command: Command, language: Language) -> Command {
+    let width = terminal::layout().width.map_or(WIDTH, |width| width.min(WIDTH));
+    in_lines(command, language, Some(width))
+}
+
+/// The same with paragraphs in one line, for pages that are set by another program.
+pub fn in_paragraphs(command: Command, language: Language) -> Command {
+    in_lines(command, language, None)
+}
+
+/// clap breaks lines at spaces only, and Chinese has none: so the lines come broken.
+fn in_lines(command: Command, language: Language, width: Option<u16>) -> Command {
     if language == Language::English {
         return command;
     }
@@ -41,7 +58,7 @@ pub fn in_language(command: Command, language: Language) -> Command {
         .disable_version_flag(true)
         .propagate_version(false)
         .arg(version.help("显示版本").help_heading("选项"));
-    let mut command = translated(command);
+    let mut command = translated(command, width);
     // clap adds the help of its own subcommand as it builds.
     command.build();
     with_help_of_help(command)
@@ -81,37 +98,48 @@ fn of(english: &impl ToString) -> Option<&'static str> {
     TEXTS.get(&digest(&english.to_string())).map(String::as_str)
 }
 
-fn translated(command: Command) -> Command {
+/// A text in lines that are `indent` narrower than `width`.
+fn broken(text: &str, width: Option<u16>, indent: u16) -> String {
+    let Some(width) = width else { return text.to_owned() };
+    let width = Some(width.saturating_sub(indent));
+    let paragraphs = text.split("\n\n").map(|one| paragraph::fill("", one, width));
+    paragraphs.collect::<Vec<_>>().join("\n\n")
+}
+
+fn translated(command: Command, width: Option<u16>) -> Command {
     let help = Arg::new("help").short('h').long("help").action(ArgAction::Help);
     let about = command.get_long_about().or(command.get_about());
     let about = about.and_then(of);
     let mut command = command
         .help_template(TEMPLATE)
         .disable_help_flag(true)
+        .next_line_help(true)
         .subcommand_help_heading("命令")
         .arg(help.help("显示帮助").help_heading("选项"));
     if let Some(about) = about {
         let first = about.split("\n\n").next().unwrap_or_default().trim_end_matches('。');
-        command = command.about(first).long_about(about);
+        command = command.about(broken(first, width, INDENT)).long_about(broken(about, width, 0));
     }
     let ids: Vec<String> = command.get_arguments().map(|arg| arg.get_id().to_string()).collect();
     for id in ids {
-        command = command.mut_arg(&id, of_arg);
+        command = command.mut_arg(&id, |arg| of_arg(arg, width));
     }
     let names: Vec<String> =
         command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, translated))
+    names.into_iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |command| translated(command, width))
+    })
 }
 
 /// One option, with what clap would say of its values in English.
-fn of_arg(arg: Arg) -> Arg {
+fn of_arg(arg: Arg, width: Option<u16>) -> Arg {
     let usual = if arg.is_positional() { "参数" } else { "选项" };
     let heading = arg.get_help_heading().and_then(|heading| of(&heading)).unwrap_or(usual);
     let arg = arg.help_heading(heading);
     let english = arg.get_long_help().or(arg.get_help());
     let Some(mut help) = english.and_then(of).map(str::to_owned) else { return arg };
     if !arg.get_action().takes_values() {
-        return arg.help(help).long_help(None);
+        return arg.help(broken(&help, width, INDENT)).long_help(None);
     }
     let shown = arg.get_possible_values().into_iter().filter(|value| !value.is_hide_set());
     let shown = shown.map(|value| {
@@ -128,6 +156,7 @@ fn of_arg(arg: Arg) -> Arg {
     if !defaults.is_empty() && !arg.is_hide_default_value_set() {
         help += &format!("。默认：{}", defaults.join(" "));
     }
+    let help = broken(&help, width, INDENT);
     arg.help(help).long_help(None).hide_possible_values(true).hide_default_value(true)
 }
 
@@ -135,6 +164,7 @@ fn of_arg(arg: Arg) -> Arg {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use console::measure_text_width;
     use flate2::{Compression, GzBuilder};
     use std::io::Write;
 
@@ -203,6 +233,8 @@ mod tests {
             let sub = command.find_subcommand_mut(name).unwrap();
             let help = sub.render_long_help().to_string();
             let (before, _) = help.split_once("Examples:").unwrap_or((&help, ""));
+            let wide = before.lines().find(|line| measure_text_width(line) > usize::from(WIDTH));
+            assert_eq!(wide, None, "{name}");
             for part in ["用法：", "选项", "显示帮助"] {
                 assert!(before.contains(part), "{name}: {part}: {before}");
             }

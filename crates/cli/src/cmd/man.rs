@@ -19,7 +19,7 @@ pub struct Man {
 
 impl Man {
     pub fn run(self) -> Result<u8, Failure> {
-        let command = help::in_language(super::Cli::command(), help::asked());
+        let command = help::in_paragraphs(super::Cli::command(), help::asked());
         match self.out {
             Some(folder) => {
                 std::fs::create_dir_all(&folder)?;
