@@ -9,12 +9,15 @@ use std::process::{Command, Stdio};
 
 /// The target of the program in the page.
 const TARGET: &str = "wasm32-wasip1";
-/// The page, and the program, as they are committed.
+/// The page, and the program, as they are committed; what the product has is compressed.
 const PAGE: &str = "crates/report/assets/page.html";
+const PAGE_PACKED: &str = "crates/report/assets/page.html.gz";
 const PROGRAM: &str = "crates/cli/assets/view.wasm.gz";
 /// Captures whose limit is known, and what the reports on them show.
 const CAPTURES: &str = "crates/flow/tests/lab/captures/limits";
 const REPORTS: &str = "target/report-data";
+/// What has the tools that make both small.
+const TOOLS: &str = "`apt install binaryen zopfli`";
 /// The page, program and all, is at most this large.
 const PROGRAM_MAX: u64 = 2_000_000;
 
@@ -35,6 +38,8 @@ impl Page {
 fn build() -> anyhow::Result<()> {
     install()?;
     npm(&["run", "build"])?;
+    let page = zopfli(Path::new(PAGE))?;
+    std::fs::write(PAGE_PACKED, page).with_context(|| format!("write {PAGE_PACKED}"))?;
     let program = compile()?;
     let packed = pack(&program)?;
     std::fs::create_dir_all("crates/cli/assets")?;
@@ -137,10 +142,13 @@ fn pack(program: &Path) -> anyhow::Result<Vec<u8>> {
     shorten.arg("-Os").args(features.map(|feature| format!("--enable-{feature}")));
     shorten.args(["--enable-multivalue", "--enable-reference-types", "-o"]);
     let status = shorten.arg(&shorter).arg(program).status();
-    let advice = "`apt install binaryen zopfli`";
-    ensure!(status.is_ok_and(|status| status.success()), "wasm-opt failed: {advice}");
-    let output = Command::new("zopfli").args(["--gzip", "-c"]).arg(&shorter).output();
-    let output = output.context(advice)?;
-    ensure!(output.status.success(), "zopfli failed: {advice}");
+    ensure!(status.is_ok_and(|status| status.success()), "wasm-opt failed: {TOOLS}");
+    zopfli(&shorter)
+}
+
+fn zopfli(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let output = Command::new("zopfli").args(["--gzip", "-c"]).arg(file).output();
+    let output = output.context(TOOLS)?;
+    ensure!(output.status.success(), "zopfli failed: {TOOLS}");
     Ok(output.stdout)
 }

@@ -1,10 +1,12 @@
 //! The HTML file.
 
 use super::shown::{Page, ShownConnection};
+use flate2::read::GzDecoder;
 use std::fmt;
+use std::io::Read;
 
-/// The page that `web/` builds.
-const PAGE: &str = include_str!("../../assets/page.html");
+/// The page that `web/` builds, `assets/page.html`, compressed: it is a third as large.
+const PAGE: &[u8] = include_bytes!("../../assets/page.html.gz");
 /// Where the data goes in it.
 const DATA: &str = "<!--fullpipe-data-->";
 /// Where the program goes in it.
@@ -78,12 +80,19 @@ pub fn program(wasm: &[u8]) -> String {
     padded.resize(wasm.len().next_multiple_of(4), 0);
     // In place of `<`, which could end the element, stands a letter that Z85 does not use.
     let text = z85::encode(padded).replace('<', ",");
-    PAGE.replacen(WASM, &format!("{} {text}", wasm.len()), 1)
+    page().replacen(WASM, &format!("{} {text}", wasm.len()), 1)
+}
+
+fn page() -> String {
+    let mut page = String::new();
+    // A test unpacks it.
+    let _ = GzDecoder::new(PAGE).read_to_string(&mut page);
+    page
 }
 
 /// Within a script element only `<` could end the element or begin a comment.
 fn put_into_page(json: &str) -> String {
-    PAGE.replacen(DATA, &json.replace('<', "\\u003c"), 1)
+    page().replacen(DATA, &json.replace('<', "\\u003c"), 1)
 }
 
 fn size(value: &impl serde::Serialize) -> usize {
@@ -102,4 +111,15 @@ fn size(value: &impl serde::Serialize) -> usize {
     // Counting cannot fail, and a value that does not serialise is met again by the caller.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compressed_is_the_page() {
+        let built = include_str!("../../assets/page.html");
+        assert!(page() == built, "`cargo xtask page` compresses it anew");
+    }
 }
