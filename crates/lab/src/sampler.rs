@@ -142,23 +142,13 @@ fn follow(
 mod tests {
     use super::*;
     use fullpipe_model::observe::TcpState;
-    use fullpipe_model::units::{Bytes, Instant};
+    use fullpipe_model::units::Instant;
 
     #[test]
     fn long_runs_keep_an_even_grid_in_bounded_memory() {
         let (local, remote) = ("10.0.0.1:80".parse().unwrap(), "10.0.0.2:4000".parse().unwrap());
-        let sample = |nanos| Sample {
-            at: Instant::from_nanos(nanos),
-            local,
-            remote,
-            state: TcpState::Established,
-            rqueue: Bytes::ZERO,
-            wqueue: Bytes::ZERO,
-            congestion_control: None,
-            info: None,
-            memory: None,
-            reasons: None,
-        };
+        let sample =
+            |nanos| Sample::new(Instant::from_nanos(nanos), local, remote, TcpState::Established);
         let mut sampled = Sampled { interval: Duration::from_nanos(1), ..Sampled::default() };
         let mut at = 0;
         for _ in 0..1000 {

@@ -241,18 +241,12 @@ mod tests {
             ..TcpInfo::default()
         };
         let there = if here == SERVER { CLIENT } else { SERVER };
-        let mut sample = Sample {
-            at: Instant::ZERO + Duration::from_secs(second),
-            local: here.parse().unwrap(),
-            remote: there.parse().unwrap(),
-            state: TcpState::Established,
-            rqueue: Bytes::ZERO,
-            wqueue: Bytes::ZERO,
-            congestion_control: None,
-            info: None,
-            memory: None,
-            reasons: None,
-        };
+        let mut sample = Sample::new(
+            Instant::ZERO + Duration::from_secs(second),
+            here.parse().unwrap(),
+            there.parse().unwrap(),
+            TcpState::Established,
+        );
         change(&mut sample, &mut info);
         sample.info = Some(info);
         sample

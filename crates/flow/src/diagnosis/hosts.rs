@@ -123,16 +123,14 @@ mod tests {
 
     fn sample(congestion_control: &str, sndbuf: u64) -> Sample {
         Sample {
-            at: Instant::ZERO,
-            local: "192.0.2.1:1".parse().unwrap(),
-            remote: "192.0.2.2:2".parse().unwrap(),
-            state: TcpState::Established,
-            rqueue: Bytes::ZERO,
-            wqueue: Bytes::ZERO,
             congestion_control: Some(congestion_control.into()),
-            info: None,
             memory: Some(SocketMemory { sndbuf: Bytes::new(sndbuf), ..SocketMemory::default() }),
-            reasons: None,
+            ..Sample::new(
+                Instant::ZERO,
+                "192.0.2.1:1".parse().unwrap(),
+                "192.0.2.2:2".parse().unwrap(),
+                TcpState::Established,
+            )
         }
     }
 

@@ -153,16 +153,15 @@ mod tests {
             ..TcpInfo::default()
         };
         Sample {
-            at: Instant::ZERO + Duration::from_millis(millis),
-            local: ([192, 0, 2, 1], 80).into(),
-            remote: ([192, 0, 2, 2], 40_000).into(),
-            state: TcpState::Established,
-            rqueue: Bytes::ZERO,
             wqueue: Bytes::new(wqueue),
             congestion_control: Some("cubic".into()),
             info: Some(info),
-            memory: None,
-            reasons: None,
+            ..Sample::new(
+                Instant::ZERO + Duration::from_millis(millis),
+                ([192, 0, 2, 1], 80).into(),
+                ([192, 0, 2, 2], 40_000).into(),
+                TcpState::Established,
+            )
         }
     }
 

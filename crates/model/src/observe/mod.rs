@@ -79,3 +79,23 @@ pub struct Sample {
     #[serde(skip)]
     pub reasons: Option<Reasons>,
 }
+
+impl Sample {
+    /// A socket of which no more than its ends and its state is known: empty queues, and nothing
+    /// that was not asked for.
+    #[must_use]
+    pub const fn new(at: Instant, local: SocketAddr, remote: SocketAddr, state: TcpState) -> Self {
+        Self {
+            at,
+            local,
+            remote,
+            state,
+            rqueue: Bytes::ZERO,
+            wqueue: Bytes::ZERO,
+            congestion_control: None,
+            info: None,
+            memory: None,
+            reasons: None,
+        }
+    }
+}

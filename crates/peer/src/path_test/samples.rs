@@ -59,16 +59,15 @@ mod tests {
 
     fn sample(at: u64) -> Sample {
         Sample {
-            at: Instant::from_nanos(at),
-            local: "10.0.0.1:1".parse().unwrap(),
-            remote: "[2001:db8::1]:2".parse().unwrap(),
-            state: TcpState::Established,
             rqueue: Bytes::new(at / 3),
-            wqueue: Bytes::ZERO,
             congestion_control: Some("cubic".into()),
             info: Some(TcpInfo { rtt: Duration::from_micros(at / 7), ..TcpInfo::default() }),
-            memory: None,
-            reasons: None,
+            ..Sample::new(
+                Instant::from_nanos(at),
+                "10.0.0.1:1".parse().unwrap(),
+                "[2001:db8::1]:2".parse().unwrap(),
+                TcpState::Established,
+            )
         }
     }
 

@@ -72,16 +72,16 @@ pub(super) fn receiver(change: impl Fn(&mut TcpInfo, &mut SocketMemory)) -> Vec<
 
 fn sample(n: u64, info: TcpInfo, memory: SocketMemory) -> Sample {
     Sample {
-        at: Instant::ZERO + Duration::from_millis(n * STEP),
-        local: "192.0.2.1:80".parse().unwrap(),
-        remote: "198.51.100.2:4000".parse().unwrap(),
-        state: TcpState::Established,
-        rqueue: Bytes::ZERO,
         wqueue: Bytes::new(500_000),
         congestion_control: Some("cubic".into()),
         info: Some(info),
         memory: Some(memory),
-        reasons: None,
+        ..Sample::new(
+            Instant::ZERO + Duration::from_millis(n * STEP),
+            "192.0.2.1:80".parse().unwrap(),
+            "198.51.100.2:4000".parse().unwrap(),
+            TcpState::Established,
+        )
     }
 }
 

@@ -37,16 +37,16 @@ fn samples(millis: u64, role: End, rtt: Duration) -> Vec<Sample> {
                 ..TcpInfo::default()
             };
             Sample {
-                at: Instant::from_nanos((1 + step) * 10_000_000),
-                local,
-                remote,
-                state: TcpState::Established,
-                rqueue: Bytes::ZERO,
                 wqueue: Bytes::new(1_000_000),
                 congestion_control: Some("cubic".into()),
                 info: Some(info),
                 memory: Some(SocketMemory { sndbuf: Bytes::new(4 << 20), ..Default::default() }),
-                reasons: None,
+                ..Sample::new(
+                    Instant::from_nanos((1 + step) * 10_000_000),
+                    local,
+                    remote,
+                    TcpState::Established,
+                )
             }
         })
         .collect()

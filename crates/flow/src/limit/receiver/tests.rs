@@ -23,19 +23,16 @@ fn series(count: u64, mut change: impl FnMut(u64, &mut Sample, &mut TcpInfo)) ->
             ..TcpInfo::default()
         };
         let mut sample = Sample {
-            at: Instant::ZERO + Duration::from_millis(n * STEP),
-            local: "192.0.2.2:4000".parse().unwrap(),
-            remote: "192.0.2.1:80".parse().unwrap(),
-            state: TcpState::Established,
-            rqueue: Bytes::ZERO,
-            wqueue: Bytes::ZERO,
-            congestion_control: None,
-            info: None,
             memory: Some(SocketMemory {
                 rcvbuf: Bytes::new(12_000_000),
                 ..SocketMemory::default()
             }),
-            reasons: None,
+            ..Sample::new(
+                Instant::ZERO + Duration::from_millis(n * STEP),
+                "192.0.2.2:4000".parse().unwrap(),
+                "192.0.2.1:80".parse().unwrap(),
+                TcpState::Established,
+            )
         };
         change(n, &mut sample, &mut info);
         sample.info = Some(info);

@@ -45,17 +45,17 @@ fn series(count: u64, mut change: impl FnMut(u64, &mut Socket)) -> Vec<Sample> {
         .map(|n| {
             let mut socket = socket_of(n);
             change(n, &mut socket);
+            let state = socket.info.state;
             Sample {
-                at: Instant::ZERO + Duration::from_millis(n * STEP),
-                local: "192.0.2.1:80".parse().unwrap(),
-                remote: "192.0.2.2:4000".parse().unwrap(),
-                state: socket.info.state,
                 rqueue: socket.rqueue,
-                wqueue: Bytes::ZERO,
-                congestion_control: None,
                 info: Some(socket.info),
                 memory: Some(socket.memory),
-                reasons: None,
+                ..Sample::new(
+                    Instant::ZERO + Duration::from_millis(n * STEP),
+                    "192.0.2.1:80".parse().unwrap(),
+                    "192.0.2.2:4000".parse().unwrap(),
+                    state,
+                )
             }
         })
         .collect()

@@ -253,16 +253,9 @@ fn read_socket(payload: &[u8], at: Instant) -> Option<Sample> {
     let (_, attributes) = payload.split_first_chunk::<ANSWER_LEN>()?;
     let socket = read_open_socket(payload)?;
     let mut sample = Sample {
-        at,
-        local: socket.local,
-        remote: socket.remote,
-        state: socket.state,
         rqueue: socket.unread,
         wqueue: socket.unsent,
-        congestion_control: None,
-        info: None,
-        memory: None,
-        reasons: None,
+        ..Sample::new(at, socket.local, socket.remote, socket.state)
     };
     for (kind, value) in Attributes(attributes) {
         match kind {
