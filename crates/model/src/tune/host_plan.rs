@@ -328,18 +328,22 @@ impl<'a> Planning<'a> {
             tcp_wmem: before.tcp_wmem,
             ..self.settings.clone()
         };
-        let present = now.rcvbuf().saturating_add(now.sndbuf()).get().saturating_mul(connections);
-        // What is there stays; of what would be added, each buffer gets the same share.
-        let (left, added) =
-            (budget.get().saturating_sub(present), wanted.get().saturating_sub(present));
-        let share = |grown: Bytes, was: Bytes| {
-            let more = u128::from(grown.get().saturating_sub(was.get())) * u128::from(left)
-                / u128::from(added.max(1));
-            let fits = was.get().saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
-            Bytes::new((fits / PAGE * PAGE).max(was.get()).min(grown.get()))
+        // What is there stays; of what would be added, each buffer gets the same share in whole
+        // pages, and then what rounding left over: a second plan then finds nothing to add.
+        let present = now.rcvbuf().saturating_add(now.sndbuf()).get();
+        let left = (budget.get() / connections).saturating_sub(present);
+        let added = (wanted.get() / connections).saturating_sub(present).max(1);
+        let (rmem, rmem_was) = (self.settings.tcp_rmem.max.get(), before.tcp_rmem.max.get());
+        let (wmem, wmem_was) = (self.settings.tcp_wmem.max.get(), before.tcp_wmem.max.get());
+        let fits = |wanted: u64, was: u64, more: u64| {
+            (was.saturating_add(more) / PAGE * PAGE).max(was).min(wanted)
         };
-        let rmem = share(self.settings.tcp_rmem.max, before.tcp_rmem.max);
-        let wmem = share(self.settings.tcp_wmem.max, before.tcp_wmem.max);
+        let share =
+            u128::from(rmem.saturating_sub(rmem_was)) * u128::from(left) / u128::from(added);
+        let of_rmem = fits(rmem, rmem_was, u64::try_from(share).unwrap_or(u64::MAX));
+        let of_wmem = fits(wmem, wmem_was, left.saturating_sub(of_rmem.saturating_sub(rmem_was)));
+        let of_rmem = fits(rmem, rmem_was, left.saturating_sub(of_wmem.saturating_sub(wmem_was)));
+        let (rmem, wmem) = (Bytes::new(of_rmem), Bytes::new(of_wmem));
         let short = MemoryShort { connections, wanted, budget };
         let triples = [
             (Sysctl::TcpRmem, MemTriple { max: rmem, ..self.settings.tcp_rmem }, before.tcp_rmem),
