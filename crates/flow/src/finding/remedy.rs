@@ -233,6 +233,11 @@ impl Remedy {
         self.into()
     }
 
+    /// Whether it asks for better evidence in place of a change, so that nobody has to act yet.
+    pub const fn is_evidence(self) -> bool {
+        matches!(self, Remedy::CaptureTheStart | Remedy::CaptureBothEnds | Remedy::WatchLonger)
+    }
+
     /// Whether it tells somebody to change a setting of a host or of a socket, for which an answer
     /// has to be surer than for anything else.
     pub const fn is_setting(self) -> bool {

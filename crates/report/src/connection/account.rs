@@ -150,6 +150,9 @@ fn who_acts(explained: &DiagnosedConnection, finding: &Finding, part: &AccountPa
     if finding.evidence.flights.is_some() {
         return WhoActs::NobodyOfShort;
     }
+    if finding.remedy.is_evidence() {
+        return WhoActs::NotKnown;
+    }
     WhoActs::against(part)
 }
 

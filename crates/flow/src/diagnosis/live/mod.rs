@@ -268,16 +268,18 @@ impl Observed<'_> {
             |cause: &&Explanation| !is_guess || matches!(cause.sub_cause, SubCause::Machine(_));
         let site = |cause: &Explanation| cause.sub_cause.site(headline.limit);
         let mut sure = causes.iter().filter(is_sure);
-        if let Some((site, remedy)) = sure.find_map(|cause| Some((site(cause)?, cause.remedy))) {
-            let acts = match site {
-                Site::Path => Acts::Path,
-                Site::End(end) if end == self.role => Acts::Here,
-                Site::End(_) => Acts::Peer,
-            };
-            return (acts, Some(remedy));
-        }
-        let acts = if is_guess { Acts::Unknown } else { Acts::against(headline.limit, self.role) };
-        (acts, findings.first().map(|finding| finding.remedy))
+        let explained = sure.find_map(|cause| Some((site(cause)?, cause.remedy)));
+        let (acts, remedy) = match explained {
+            Some((Site::Path, remedy)) => (Acts::Path, Some(remedy)),
+            Some((Site::End(end), remedy)) if end == self.role => (Acts::Here, Some(remedy)),
+            Some((Site::End(_), remedy)) => (Acts::Peer, Some(remedy)),
+            None if is_guess => (Acts::Unknown, findings.first().map(|finding| finding.remedy)),
+            None => {
+                let acts = Acts::against(headline.limit, self.role);
+                (acts, findings.first().map(|finding| finding.remedy))
+            }
+        };
+        (if remedy.is_some_and(Remedy::is_evidence) { Acts::Unknown } else { acts }, remedy)
     }
 
     fn diagnosis(&self) -> Option<Diagnosis> {

@@ -102,6 +102,32 @@ fn names(answer: &Answer) -> Vec<&'static str> {
     answer.causes.iter().map(|cause| cause.sub_cause.name()).collect()
 }
 
+/// However sure the answer is: where no change is advised, nobody is told to act.
+#[test]
+fn who_must_act_has_something_to_do() {
+    let samples = sender(|_, _, _| {});
+    let seen = Observed {
+        role: End::Sender,
+        samples: &samples,
+        other: &[],
+        asked: None,
+        settings: None,
+        host: HostFacts::default(),
+    };
+    let mut advised = Vec::new();
+    for percent in 0..=100 {
+        let mut diagnosis = seen.diagnosis().unwrap();
+        diagnosis.verdict.confidence = f64::from(percent) / 100.0;
+        let (headline, verdict) = (diagnosis.headline(), &diagnosis.verdict);
+        let causes = seen.causes(&headline, verdict, mean_goodput(verdict));
+        let (acts, remedy) = seen.advice(&headline, &causes, &diagnosis.findings());
+        let withheld = remedy.unwrap().is_evidence();
+        assert_eq!(acts == Acts::Unknown, withheld, "{percent} %: {acts:?}, {remedy:?}");
+        advised.push(!withheld);
+    }
+    assert!(advised.contains(&true) && advised.contains(&false), "{advised:?}");
+}
+
 #[test]
 fn a_window_of_the_peer_is_the_peers_to_change() {
     let found = answer(End::Sender, &sender(|_, _, _| {}), None);

@@ -55,6 +55,24 @@ fn what_would_explain_it_as_well_is_told_behind_it() {
     );
 }
 
+/// However sure the answer is: where no change is advised, nobody is told to act.
+#[test]
+fn who_must_act_has_something_to_do() {
+    let mut advised = Vec::new();
+    for percent in 0..=100 {
+        let connection = captured().connections.remove(0);
+        let mut verdict = connection.bulk().unwrap().verdict.clone();
+        verdict.confidence = f64::from(percent) / 100.0;
+        let verdicts = [None, Some(verdict)];
+        let explained = DiagnosedConnection::from_capture(connection.connection, verdicts);
+        let told = depth(&explained.with_findings(), Layout::default());
+        let withheld = told.contains("no setting is advised");
+        assert_eq!(told.contains("who must act: not known yet"), withheld, "{percent}: {told}");
+        advised.push(!withheld);
+    }
+    assert!(advised.contains(&true) && advised.contains(&false), "{advised:?}");
+}
+
 #[test]
 fn json_is_what_the_program_promises() {
     let json = serde_json::to_value(window_limited()).unwrap();
