@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use super::note::Note;
+use super::note::{self, Note};
 use super::{HostSettings, LossSheet, Path, Plan, PlanNote, Prediction, TcpMem, plan};
 use crate::change::{
     Change, ChangeReason, Knob, MemTriple, MemoryShort, SlowByLoss, Sysctl, Value, ValueError,
@@ -190,6 +190,7 @@ pub fn plan_host(question: &HostQuestion, state: &HostState) -> HostPlan {
     };
     planning.windows();
     let buffers_at_most = planning.memory();
+    planning.window_notes();
     planning.beside_the_windows();
     planning.congestion_control();
     planning.wishes();
@@ -270,7 +271,7 @@ struct Planning<'a> {
 impl<'a> Planning<'a> {
     fn windows(&mut self) {
         if self.question.pauses && self.question.role.is(End::Sender) {
-            // The notes below then have nothing to say of it.
+            // The notes then have nothing to say of it.
             self.settings.tcp_slow_start_after_idle = false;
         }
         self.window_scale_of_buffers();
@@ -282,8 +283,22 @@ impl<'a> Planning<'a> {
             for change in plan.changes.into_iter().filter(|change| change.end == Some(end)) {
                 self.change(change.knob, change.to, change.reason);
             }
-            for note in plan.notes {
-                let Note { end: of, note } = note;
+        }
+    }
+
+    /// What is to be known of the windows, as they are with the changes that memory leaves.
+    fn window_notes(&mut self) {
+        let (path, ample) = (self.question.path, ample(&self.settings));
+        let offered = self.state.settings.window_scale();
+        for end in [End::Sender, End::Receiver] {
+            if !self.question.role.is(end) {
+                continue;
+            }
+            let notes = match end {
+                End::Sender => note::notes(path, &self.settings, &ample, ample.window_scale()),
+                End::Receiver => note::notes(path, &ample, &self.settings, offered),
+            };
+            for Note { end: of, note } in notes {
                 if of.is_none_or(|of| of == end) && !self.notes.contains(&note) {
                     self.notes.push(note);
                 }

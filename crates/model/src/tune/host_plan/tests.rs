@@ -179,7 +179,8 @@ fn wishes_are_planned_and_do_not_lower_a_size() {
 
 proptest! {
     /// For any path and machine: every value is one that the kernel takes, no size is lowered, a
-    /// tuned machine has nothing left to change, and the buffers stay within the memory.
+    /// tuned machine has nothing left to change, the buffers stay within the memory, and the notes
+    /// speak of the machine as the changes leave it.
     #[test]
     fn plans_are_sound(
         bits in 1_000u64..1_000_000_000_000,
@@ -223,7 +224,23 @@ proptest! {
             prop_assert!(!change.knob.lowers(change.from.as_ref().unwrap(), &change.to), "{:?}", change);
         }
         prop_assert!(plan.after.goodput >= plan.before.goodput);
-        let again = plan_host(&question, &applied(&state, &plan));
+        let tuned = applied(&state, &plan);
+        for note in &plan.notes {
+            match note {
+                PlanNote::Memory { end: End::Sender, buffer, .. } => {
+                    prop_assert_eq!(*buffer, tuned.settings.sndbuf());
+                }
+                PlanNote::Memory { end: End::Receiver, buffer, .. } => {
+                    prop_assert_eq!(*buffer, tuned.settings.rcvbuf());
+                }
+                PlanNote::NewConnections { from, to } => {
+                    let scales = [&state, &tuned].map(|one| one.settings.window_scale().get());
+                    prop_assert_eq!([*from, *to], scales);
+                }
+                _ => {}
+            }
+        }
+        let again = plan_host(&question, &tuned);
         prop_assert!(again.changes.is_empty(), "{:?} after {:?}", again.changes, plan.changes);
     }
 }
