@@ -3,10 +3,10 @@
 use crate::analyse;
 use crate::as_captured::each_limit;
 use crate::sim::{Point, Transfer};
-use fullpipe_flow::Config;
 use fullpipe_flow::finding::Finding;
 use fullpipe_flow::finding::words;
 use fullpipe_flow::limit::Limit;
+use fullpipe_flow::{Config, Language};
 
 /// The first finding of the server's data.
 fn first(transfer: &Transfer, point: Point) -> Finding {
@@ -30,7 +30,7 @@ fn the_numbers_that_decided_are_about_the_limit_that_was_built_in() {
         };
         let is_about = |name: &str| about.iter().any(|part| name.contains(part));
         // Where the judge would say something else, the rules stand alone.
-        let names: Vec<&str> = finding.reasons.iter().map(|reason| reason.name).collect();
+        let names: Vec<&str> = finding.reasons.iter().map(|reason| reason.name()).collect();
         assert!(names.is_empty() || names.iter().any(|name| is_about(name)), "{limit}: {names:?}");
         assert!(names.len() <= 3, "{limit}: {names:?}");
     }
@@ -42,11 +42,11 @@ fn a_reason_is_a_quantity_that_the_capture_shows() {
     let finding = first(transfer, Point::Sender);
     assert_eq!(finding.limit, *limit);
     let names = ["in_flight_of_window", "in_flight_p90_of_window", "window_full"];
-    let of_window = finding.reasons.iter().find(|reason| names.contains(&reason.name));
+    let of_window = finding.reasons.iter().find(|reason| names.contains(&reason.name()));
     let reason = of_window.unwrap_or_else(|| panic!("{:?}", finding.reasons));
     // The window held it nearly all of the time.
     assert!((0.8..=1.0).contains(&reason.value) && reason.typical < 0.2, "{reason:?}");
-    assert!(reason.words.contains(" % of the "), "{reason:?}");
+    assert!(reason.words(Language::English).contains(" % of the "), "{reason:?}");
 }
 
 #[test]

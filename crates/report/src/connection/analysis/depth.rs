@@ -83,7 +83,7 @@ fn finding_text(direction: Direction, finding: &Finding, layout: Layout) -> Stri
         line(labels.how_sure, &language.doubt(doubt));
     }
     if !finding.reasons.is_empty() {
-        let reasons = finding.reasons.iter().map(|reason| reason.told(language));
+        let reasons = finding.reasons.iter().map(|reason| reason.words(language));
         line(labels.what_decided, &reasons.collect::<Vec<_>>().join(labels.next));
     }
     if !finding.rivals.is_empty() {

@@ -15,6 +15,8 @@ mod words;
 use super::{Case, Opinion, Possible, Source, Traits, table};
 use crate::language::Language;
 use fullpipe_model::units::Duration;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 use words::Meaning;
 
 /// The most reasons: nobody weighs more of them against each other.
@@ -25,11 +27,9 @@ const LEAST_WEIGHT: f64 = 0.001;
 const LEAST_OF_FIRST: f64 = 0.1;
 
 /// A number that influenced the decision, and how much.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reason {
-    /// The stable name of the number.
-    #[serde(rename = "trait")]
-    pub name: &'static str,
+    meaning: &'static Meaning,
     /// Its value. The judge compares it between transfers, so it is a fraction or a ratio and not a
     /// quantity.
     pub value: f64,
@@ -37,20 +37,32 @@ pub struct Reason {
     pub typical: f64,
     /// How much less likely the limit would be if the number were typical, 0 to 1.
     pub weight: f64,
-    /// The reason in English, with quantities.
-    pub words: String,
-    /// The same in Chinese, which no file has.
-    #[serde(skip)]
-    chinese: String,
+    /// The round trip of which some values are multiples.
+    round_trip: Option<Duration>,
 }
 
 impl Reason {
+    /// The stable name of the number.
+    pub fn name(&self) -> &'static str {
+        self.meaning.name
+    }
+
     /// The reason in words, with quantities.
-    pub fn told(&self, language: Language) -> &str {
-        match language {
-            Language::English => &self.words,
-            Language::Chinese => &self.chinese,
-        }
+    pub fn words(&self, language: Language) -> String {
+        self.meaning.words(self.value, self.typical, self.round_trip, language)
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Reason { value, typical, weight, .. } = self;
+        let mut fields = serializer.serialize_struct("Reason", 5)?;
+        fields.serialize_field("trait", self.name())?;
+        fields.serialize_field("value", value)?;
+        fields.serialize_field("typical", typical)?;
+        fields.serialize_field("weight", weight)?;
+        fields.serialize_field("words", &self.words(Language::English))?;
+        fields.end()
     }
 }
 
@@ -98,13 +110,10 @@ pub fn reasons(
     for (at, weight) in weights.into_iter().take_while(|(_, weight)| *weight >= least) {
         let meaning = meanings[at];
         let (value, typical) = (traits.values()[at].into(), trees.typical()[at].into());
-        if reasons.len() == MOST || subjects.contains(&meaning.subject) {
-            continue;
+        if reasons.len() < MOST && !subjects.contains(&meaning.subject) && meaning.speaks(value) {
+            subjects.push(meaning.subject);
+            reasons.push(Reason { meaning, value, typical, weight, round_trip: rtt });
         }
-        let told = Language::ALL.map(|language| meaning.words(value, typical, rtt, language));
-        let [Some(words), Some(chinese)] = told else { continue };
-        subjects.push(meaning.subject);
-        reasons.push(Reason { name: meaning.name, value, typical, weight, words, chinese });
     }
     reasons
 }
@@ -139,8 +148,11 @@ mod tests {
                 for value in [0.5, 1.0, -1.0] {
                     let told = Language::ALL.map(|one| meaning.words(value, 0.25, None, one));
                     let [english, chinese] = told;
-                    assert_eq!(english.is_some(), chinese.is_some(), "{}", meaning.name);
-                    let (Some(english), Some(chinese)) = (english, chinese) else { continue };
+                    assert_eq!(english.is_empty(), !meaning.speaks(value), "{}", meaning.name);
+                    if english.is_empty() {
+                        assert!(chinese.is_empty(), "{}", meaning.name);
+                        continue;
+                    }
                     let says = chinese.split("（通常：").next().unwrap();
                     let has_letters = says.chars().any(|letter| letter > '\u{4e00}');
                     assert!(has_letters && !says.contains(" the "), "{english}: {chinese}");
@@ -188,7 +200,7 @@ mod tests {
         assert!((1..=MOST).contains(&found.len()), "{found:?}");
         let changed = ["rules", "retransmissions", "intervals_with", "in_flight_by"];
         for reason in &found {
-            assert!(changed.iter().any(|start| reason.name.starts_with(start)), "{found:?}");
+            assert!(changed.iter().any(|start| reason.name().starts_with(start)), "{found:?}");
             assert!(reason.weight > 0.0 && reason.weight <= 1.0, "{found:?}");
         }
         assert!(found.is_sorted_by(|a, b| a.weight >= b.weight));

@@ -74,7 +74,17 @@ impl Meaning {
         Meaning { absent, ..self }
     }
 
-    /// The value in words, compared with a typical one; `None` where it says nothing. `rtt` is the
+    /// Whether the value says something: a number that a source does not have may say nothing.
+    pub fn speaks(&self, value: f64) -> bool {
+        self.is_known(value) || !self.absent.is_empty()
+    }
+
+    /// A number that a source does not have is negative, and so is a ratio of such a number.
+    fn is_known(&self, value: f64) -> bool {
+        value >= 0.0 || matches!(self.form, Form::Count | Form::Holds(_))
+    }
+
+    /// The value in words, compared with a typical one; nothing where it says nothing. `rtt` is the
     /// round trip of which queueing delays are multiples.
     pub fn words(
         &self,
@@ -82,27 +92,24 @@ impl Meaning {
         typical: f64,
         rtt: Option<Duration>,
         language: Language,
-    ) -> Option<String> {
+    ) -> String {
         if let Form::Holds(not) = self.form {
             let [now, typical] =
                 [value, typical].map(|value| if value > 0.5 { self.says } else { not });
             let (now, typical) = (in_language(now, language), in_language(typical, language));
-            return Some(compared(now, typical, language));
+            return compared(now, typical, language);
         }
-        // A number that a source does not have is negative, and so is a ratio of such a number.
-        let is_known = |value| value >= 0.0 || matches!(self.form, Form::Count);
-        if !is_known(value) {
-            return (!self.absent.is_empty()).then(|| in_language(self.absent, language).into());
+        if !self.is_known(value) {
+            return in_language(self.absent, language).into();
         }
-        let none = match language {
-            Language::English => "none",
-            Language::Chinese => "无",
-        };
         let now = self.written(value, rtt, language);
         let says = in_language(self.says, language).replacen("{}", &now, 1);
-        let typical =
-            if is_known(typical) { self.written(typical, rtt, language) } else { none.into() };
-        Some(compared(&says, &typical, language))
+        let typical = match (self.is_known(typical), language) {
+            (true, _) => self.written(typical, rtt, language),
+            (false, Language::English) => "none".into(),
+            (false, Language::Chinese) => "无".into(),
+        };
+        compared(&says, &typical, language)
     }
 
     fn written(&self, value: f64, rtt: Option<Duration>, language: Language) -> String {
