@@ -218,14 +218,14 @@ pub fn download_all(
 ) -> Result<Vec<Download>, DownloadError> {
     requests.iter().try_for_each(|request| check(&request.options))?;
     let all = async {
-        let one = |(number, request): (u64, DownloadRequest)| {
+        let tasks = (0..).zip(requests).map(|(number, request)| {
             let stop = stop.clone();
             tokio::task::spawn_local(async move {
                 tokio::time::sleep(Duration::from_millis(number).into()).await;
                 Attempt::new(&request, &stop, &mut |_| {}).run().await
             })
-        };
-        let tasks: Vec<_> = (0..).zip(requests).map(one).collect();
+        });
+        let tasks: Vec<_> = tasks.collect();
         let mut downloads = Vec::with_capacity(tasks.len());
         for task in tasks {
             let ended = task.await.map_err(|error| DownloadError::Runtime { source: error.into() });
@@ -237,8 +237,11 @@ pub fn download_all(
     runtime(&DownloadOptions::default())?.block_on(local.run_until(all))
 }
 
+fn refuse(option: &'static str, value: String, must: &'static str) -> Result<(), DownloadError> {
+    Err(DownloadError::Option { option, value, must })
+}
+
 fn check(options: &DownloadOptions) -> Result<(), DownloadError> {
-    let refuse = |option, value: String, must| Err(DownloadError::Option { option, value, must });
     if options.interval < Duration::from_millis(1) {
         return refuse("interval", options.interval.to_string(), "must be at least 1 ms");
     }

@@ -65,24 +65,22 @@ impl Head {
     /// What an answer says; an error names what is wrong with its framing.
     pub(super) fn of<T>(answer: &Response<T>) -> Result<Head, &'static str> {
         let fields = answer.headers();
-        let text = |name: HeaderName| single(fields, &name);
         if fields.contains_key(header::TRANSFER_ENCODING) {
             // RFC 9112 section 6.3: "ought to be handled as an error".
             if fields.contains_key(header::CONTENT_LENGTH) {
                 return Err("both Transfer-Encoding and Content-Length");
             }
-            let coding = text(header::TRANSFER_ENCODING);
+            let coding = single(fields, &header::TRANSFER_ENCODING);
             if !coding.is_some_and(|coding| coding.trim().eq_ignore_ascii_case("chunked")) {
                 return Err("a Transfer-Encoding other than chunked, which was not asked for");
             }
         }
         Ok(Head {
-            part: text(header::CONTENT_RANGE).as_deref().and_then(ContentRange::parse),
-            length: text(header::CONTENT_LENGTH).as_deref().and_then(number),
+            part: single(fields, &header::CONTENT_RANGE).as_deref().and_then(ContentRange::parse),
+            length: single(fields, &header::CONTENT_LENGTH).as_deref().and_then(number),
             validators: validators(fields),
-            takes_ranges: match text(header::ACCEPT_RANGES).map(|units| units.to_ascii_lowercase())
-            {
-                Some(units) if units.contains("bytes") => TakesRanges::Yes,
+            takes_ranges: match single(fields, &header::ACCEPT_RANGES) {
+                Some(units) if units.to_ascii_lowercase().contains("bytes") => TakesRanges::Yes,
                 Some(_) => TakesRanges::No,
                 None => TakesRanges::Unsaid,
             },
@@ -94,19 +92,22 @@ impl Head {
 /// same. A date counts only where there is no entity tag at all (section 13.1.5), or beside a
 /// strong one.
 fn validators(fields: &HeaderMap) -> Validators {
-    let strong = |tag: &String| tag.len() > 1 && tag.starts_with('"') && tag.ends_with('"');
-    let etag = single(fields, &header::ETAG).filter(strong);
+    let etag = single(fields, &header::ETAG)
+        .filter(|tag| tag.len() > 1 && tag.starts_with('"') && tag.ends_with('"'));
     if etag.is_none() && fields.contains_key(header::ETAG) {
         return Validators::default();
     }
     let last_modified = single(fields, &header::LAST_MODIFIED).filter(|modified| {
-        let time = |text: &str| httpdate::parse_http_date(text).ok();
         let date = single(fields, &header::DATE);
-        let age = date.as_deref().and_then(time).zip(time(modified));
-        age.and_then(|(date, then)| date.duration_since(then).ok())
-            .is_some_and(|age| age >= STRONG_AGE)
+        date.and_then(|date| age(&date, modified)).is_some_and(|age| age >= STRONG_AGE)
     });
     Validators { etag, last_modified }
+}
+
+/// How long before `date` `modified` is; `None` if it is later, or one is no date.
+fn age(date: &str, modified: &str) -> Option<Duration> {
+    let [date, modified] = [date, modified].map(httpdate::parse_http_date);
+    date.ok()?.duration_since(modified.ok()?).ok()
 }
 
 /// The value of a field that may occur once; `None` if there are several that differ.

@@ -171,15 +171,9 @@ async fn establish(config: &ConnectConfig, url: &Url) -> Result<Carrier, GetErro
     let looked_up = clock::now();
     let (stream, rtt) = dial(&peers, &format!("{near_host}:{near_port}")).await?;
     let connected = clock::now();
-    let refused = |source| GetError::Connect { host: format!("{near_host}:{near_port}"), source };
-    let (local, peer) = ends(&stream).map_err(refused)?;
     let buffer = config.smooth_rate().map(|rate| ReceiveBuffer::new(rate, rtt));
-    if let Some(buffer) = &buffer {
-        // After the handshake, so that the window's scale is that of a large buffer, and before the
-        // request, so that the server never sees a large window.
-        let size = buffer.size().get() as usize;
-        setsockopt(&stream, sockopt::RcvBuf, &size).map_err(|e| refused(e.into()))?;
-    }
+    let (local, peer) = prepare(&stream, buffer.as_ref())
+        .map_err(|source| GetError::Connect { host: format!("{near_host}:{near_port}"), source })?;
     let socket = Socket::new(stream, config.limiters(), buffer);
     let secure = url.scheme() == "https";
     let whole_urls = !secure && proxy.as_ref().is_some_and(|proxy| !proxy.is_socks());
@@ -212,33 +206,43 @@ async fn establish(config: &ConnectConfig, url: &Url) -> Result<Carrier, GetErro
     })
 }
 
-fn ends(stream: &TcpStream) -> io::Result<(SocketAddr, SocketAddr)> {
+/// Sets the options of a connection that is open, and tells its two ends.
+fn prepare(
+    stream: &TcpStream,
+    buffer: Option<&ReceiveBuffer>,
+) -> io::Result<(SocketAddr, SocketAddr)> {
     stream.set_nodelay(true)?;
+    if let Some(buffer) = buffer {
+        // After the handshake, so that the window's scale is that of a large buffer, and before the
+        // request, so that the server never sees a large window.
+        setsockopt(stream, sockopt::RcvBuf, &(buffer.size().get() as usize))?;
+    }
     Ok((stream.local_addr()?, stream.peer_addr()?))
 }
 
 /// Host, without brackets, and port.
 fn place(url: &Url) -> Result<(String, u16), GetError> {
-    let refuse = |problem: &str| GetError::Url { url: url.to_string(), problem: problem.into() };
-    let host = url.host_str().ok_or_else(|| refuse("no host"))?;
     let port = url.port_or_known_default().filter(|port| *port != 0);
-    let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
-    Ok((host, port.ok_or_else(|| refuse("no such port"))?))
+    let problem = match (url.host_str(), port) {
+        (Some(host), Some(port)) => {
+            let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
+            return Ok((host, port));
+        }
+        (None, _) => "no host",
+        (_, None) => "no such port",
+    };
+    Err(GetError::Url { url: url.to_string(), problem: problem.into() })
 }
 
 async fn look_up(host: &str, port: u16, family: Family) -> Result<Vec<SocketAddr>, GetError> {
-    let failed = |source| GetError::Lookup { host: host.into(), source };
-    let all = tokio::net::lookup_host((host, port)).await.map_err(failed)?;
-    let fits = |peer: &SocketAddr| match family {
-        Family::Any => true,
-        Family::V4 => peer.is_ipv4(),
-        Family::V6 => peer.is_ipv6(),
-    };
-    let peers: Vec<SocketAddr> = all.filter(fits).collect();
-    if peers.is_empty() {
-        return Err(failed(io::Error::other("no address of the wanted family")));
-    }
-    Ok(peers)
+    let found = tokio::net::lookup_host((host, port)).await.and_then(|all| {
+        let peers: Vec<SocketAddr> = all.filter(|peer| family.has(peer)).collect();
+        match peers.is_empty() {
+            true => Err(io::Error::other("no address of the wanted family")),
+            false => Ok(peers),
+        }
+    });
+    found.map_err(|source| GetError::Lookup { host: host.into(), source })
 }
 
 /// The first address that answers, and the time that it took. Each but the last gets two seconds,

@@ -73,14 +73,8 @@ pub fn get(
 
 /// The URL, if the request makes sense.
 fn checked(request: &GetRequest) -> Result<Url, GetError> {
-    let refuse = |problem: String| GetError::Url { url: request.url.clone(), problem };
-    let url = Url::parse(&request.url).map_err(|error| refuse(error.to_string()))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(refuse(format!("'{}' is neither http nor https", url.scheme())));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(refuse("no credentials in a URL; send -H 'Authorization: ..'".into()));
-    }
+    let url = parsed(&request.url)
+        .map_err(|problem| GetError::Url { url: request.url.clone(), problem })?;
     let options = &request.options;
     for (option, rate) in
         [("--limit-rate", options.limit_rate), ("--limit-rate-each", options.limit_rate_each)]
@@ -90,10 +84,22 @@ fn checked(request: &GetRequest) -> Result<Url, GetError> {
             return Err(GetError::Option { option, value: Rate::ZERO.to_string(), must });
         }
     }
-    let is_hash = |hash: &str| hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit());
-    if let Some(hash) = options.sha256.as_deref().filter(|hash| !is_hash(hash)) {
+    if let Some(hash) = &options.sha256
+        && (hash.len() != 64 || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    {
         let must = "must have 64 hexadecimal digits, as sha256sum prints them".into();
-        return Err(GetError::Option { option: "--sha256", value: hash.into(), must });
+        return Err(GetError::Option { option: "--sha256", value: hash.clone(), must });
+    }
+    Ok(url)
+}
+
+fn parsed(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("'{}' is neither http nor https", url.scheme()));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("no credentials in a URL; send -H 'Authorization: ..'".into());
     }
     Ok(url)
 }
@@ -304,15 +310,12 @@ fn keep(shared: &Shared, error: GetError) -> GetError {
 /// Writes the last record; on a full disk, of a little less.
 fn store(part: &PartFile, record: &ResumeRecord) -> bool {
     let Ok(recorder) = part.recorder() else { return false };
-    let full = |error: &io::Error| {
-        matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-    };
-    match recorder.write(record) {
-        Ok(()) => true,
-        Err(error) if full(&error) => {
+    let Err(error) = recorder.write(record) else { return true };
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             part.make_room(record).and_then(|less| recorder.write(&less)).is_ok()
         }
-        Err(_) => false,
+        _ => false,
     }
 }
 

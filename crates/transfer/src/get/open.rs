@@ -56,14 +56,9 @@ pub(super) fn request(
     let agent = concat!("fullpipe/", env!("CARGO_PKG_VERSION"));
     fields.insert(header::USER_AGENT, HeaderValue::from_static(agent));
     for (name, value) in &options.headers {
-        let refuse = || GetError::Option {
-            option: "--header",
-            value: format!("'{name}: {value}'"),
-            must: "not a field of HTTP; write -H 'NAME: VALUE'".into(),
-        };
-        let parsed: HeaderName = name.parse().map_err(|_| refuse())?;
+        let parsed: HeaderName = name.parse().map_err(|_| no_field(name, value))?;
         if !elsewhere || PUBLIC.contains(&parsed) {
-            fields.insert(parsed, value.parse().map_err(|_| refuse())?);
+            fields.insert(parsed, value.parse().map_err(|_| no_field(name, value))?);
         }
     }
     if let Some(range) = range {
@@ -77,6 +72,14 @@ pub(super) fn request(
         }
     }
     Ok(request)
+}
+
+fn no_field(name: &str, value: &str) -> GetError {
+    GetError::Option {
+        option: "--header",
+        value: format!("'{name}: {value}'"),
+        must: "not a field of HTTP; write -H 'NAME: VALUE'".into(),
+    }
 }
 
 /// Asks for `url` until there is an answer with data. With `earlier`, asks for the `first` part
@@ -157,9 +160,10 @@ pub(super) fn refused(url: &Url, refusal: Refusal) -> GetError {
 /// Says what a redirect means for the user's secrets and for the file. `leaves`: it leads away from
 /// the server that the user named.
 fn say(options: &GetOptions, url: &Url, next: &Url, leaves: bool, tell: &mut dyn FnMut(GetEvent)) {
-    let public = |name: &str| PUBLIC.iter().any(|one| name.eq_ignore_ascii_case(one.as_str()));
     let fields = options.headers.iter().map(|(name, _)| name.as_str());
-    let names: Vec<&str> = fields.filter(|name| !public(name)).collect();
+    let secret = fields
+        .filter(|name| !PUBLIC.iter().any(|public| name.eq_ignore_ascii_case(public.as_str())));
+    let names: Vec<&str> = secret.collect();
     if leaves && !names.is_empty() {
         let host = &next[url::Position::BeforeHost..url::Position::AfterPort];
         let names = names.join(", ");
@@ -198,35 +202,41 @@ fn follow(
     location: &str,
     followed: u32,
 ) -> Result<Url, GetError> {
-    let refuse = |problem| GetError::Redirect {
+    next_url(&config.options, url, location, followed).map_err(|problem| GetError::Redirect {
         url: url.to_string(),
         location: location.into(),
         followed,
         problem,
-    };
-    if followed >= config.options.redirects {
-        return Err(refuse(
-            "no more are followed; fetch that URL, or allow more with --max-redirs",
-        ));
+    })
+}
+
+/// Where a redirect leads, or why it is not followed.
+fn next_url(
+    options: &GetOptions,
+    url: &Url,
+    location: &str,
+    followed: u32,
+) -> Result<Url, &'static str> {
+    if followed >= options.redirects {
+        return Err("no more are followed; fetch that URL, or allow more with --max-redirs");
     }
-    let next = url.join(location).map_err(|_| refuse("not a URL; tell the server's owner"))?;
+    let next = url.join(location).map_err(|_| "not a URL; tell the server's owner")?;
     match next.scheme() {
-        "http" if url.scheme() == "https" && config.options.sha256.is_none() => Err(refuse(
+        "http" if url.scheme() == "https" && options.sha256.is_none() => Err(
             "from https to http, where anyone on the path can change the file; fetch that URL itself, or give --sha256",
-        )),
+        ),
         "http" | "https" => Ok(next),
-        _ => Err(refuse("neither http nor https; fetch it with another program")),
+        _ => Err("neither http nor https; fetch it with another program"),
     }
 }
 
 fn times(carrier: &Carrier, started: Instant, redirect: Duration) -> Timing {
-    let since = |at: Instant| at.since(started);
     Timing {
         redirect,
-        namelookup: since(carrier.looked_up),
-        connect: since(carrier.connected),
-        appconnect: carrier.secured.map_or(Duration::ZERO, since),
-        pretransfer: since(clock::now()),
+        namelookup: carrier.looked_up.since(started),
+        connect: carrier.connected.since(started),
+        appconnect: carrier.secured.map_or(Duration::ZERO, |secured| secured.since(started)),
+        pretransfer: clock::now().since(started),
         starttransfer: Duration::ZERO,
         total: Duration::ZERO,
     }

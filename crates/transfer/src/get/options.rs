@@ -66,6 +66,16 @@ pub enum Family {
     V6,
 }
 
+impl Family {
+    pub(super) fn has(self, address: &SocketAddr) -> bool {
+        match self {
+            Family::Any => true,
+            Family::V4 => address.is_ipv4(),
+            Family::V6 => address.is_ipv6(),
+        }
+    }
+}
+
 /// How to fetch.
 #[derive(Debug, Clone)]
 pub struct GetOptions {

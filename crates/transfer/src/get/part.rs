@@ -52,8 +52,9 @@ impl Validators {
     /// Whether an answer with `other` is of the version that these identify: what both have must be
     /// the same, and the other must have what was asked for by `If-Range`.
     pub(super) fn compare(&self, other: &Validators) -> FileVersion {
-        let differ = |a: &Option<String>, b: &Option<String>| a.is_some() && b.is_some() && a != b;
-        if differ(&self.etag, &other.etag) || differ(&self.last_modified, &other.last_modified) {
+        let tags = self.etag.as_ref().zip(other.etag.as_ref());
+        let dates = self.last_modified.as_ref().zip(other.last_modified.as_ref());
+        if [tags, dates].into_iter().flatten().any(|(own, other)| own != other) {
             return FileVersion::Another;
         }
         let shown = if self.etag.is_some() { &other.etag } else { &other.last_modified };
@@ -141,7 +142,6 @@ impl PartFile {
 
     /// The record of an earlier run, if its bytes are here; or why there is none to be used.
     pub(super) fn earlier(&self) -> Result<Option<ResumeRecord>, String> {
-        let named = |path: &Path, why: &str| format!("{} {why}", path.display());
         if let Some(why) = self.replaced {
             return Err(named(&self.part, why));
         }
@@ -231,23 +231,23 @@ impl PartFile {
 
     /// Gives the file its name, with all bytes on disk.
     pub(super) fn complete(&self, length: u64) -> Result<(), GetError> {
-        let finished = || {
-            if !is_at(&self.file, &self.part)? {
-                let text = format!("{} is another file now", self.part.display());
-                return Err(io::Error::other(text));
-            }
-            self.file.set_len(length)?;
-            if let Some(mode) = self.usual_mode() {
-                self.file.set_permissions(Permissions::from_mode(mode))?;
-            }
-            self.file.sync_all()?;
-            std::fs::rename(&self.part, &self.target)
-        };
-        finished().map_err(|source| failed(&self.target, source))?;
+        self.give_name(length).map_err(|source| failed(&self.target, source))?;
         let _ = std::fs::remove_file(&self.record);
         // The name is on disk once its directory is.
         sync_directory(&self.target);
         Ok(())
+    }
+
+    fn give_name(&self, length: u64) -> io::Result<()> {
+        if !is_at(&self.file, &self.part)? {
+            return Err(io::Error::other(named(&self.part, "is another file now")));
+        }
+        self.file.set_len(length)?;
+        if let Some(mode) = self.usual_mode() {
+            self.file.set_permissions(Permissions::from_mode(mode))?;
+        }
+        self.file.sync_all()?;
+        std::fs::rename(&self.part, &self.target)
     }
 
     /// The mode of a file that the caller makes in this directory: the umask's, or that of the
@@ -261,6 +261,11 @@ impl PartFile {
         let _ = std::fs::remove_file(&path);
         mode.ok()
     }
+}
+
+/// What is said of the file at `path`.
+fn named(path: &Path, what: &str) -> String {
+    format!("{} {what}", path.display())
 }
 
 /// What has this name, without following it if it is a link, and without waiting if it is a pipe.

@@ -54,7 +54,7 @@ pub(super) fn opened(
 ) -> Result<Opened, Refusal> {
     let Some((record, first)) = earlier else {
         return match status {
-            StatusCode::PARTIAL_CONTENT => Err(unasked(head)),
+            StatusCode::PARTIAL_CONTENT => Err(wrong_range(None, head)),
             _ if !status.is_success() => Err(Refusal::Status(status)),
             _ => Ok(Opened::Whole),
         };
@@ -71,8 +71,9 @@ pub(super) fn opened(
     }
 }
 
-fn unasked(head: &Head) -> Refusal {
-    Refusal::WrongRange { asked: None, sent: described(head) }
+/// A part that is not what was `asked` for, which was no part where that is `None`.
+fn wrong_range(asked: Option<&Range<u64>>, head: &Head) -> Refusal {
+    Refusal::WrongRange { asked: asked.cloned(), sent: described(head) }
 }
 
 fn described(head: &Head) -> String {
@@ -87,8 +88,7 @@ fn described(head: &Head) -> String {
 
 /// Refuses a part that is not the one that was asked for, of a file of `total` bytes.
 fn check(asked: &Range<u64>, total: Option<u64>, head: &Head) -> Result<(), Refusal> {
-    let wrong = || Refusal::WrongRange { asked: Some(asked.clone()), sent: described(head) };
-    let part = head.part.ok_or_else(wrong)?;
+    let part = head.part.ok_or_else(|| wrong_range(Some(asked), head))?;
     if let (Some(total), Some(now)) = (total, part.total)
         && total != now
     {
@@ -99,7 +99,7 @@ fn check(asked: &Range<u64>, total: Option<u64>, head: &Head) -> Result<(), Refu
     let length = part.last - part.start + 1;
     let fits = part.start == asked.start && end == Some(part.last + 1);
     if !fits || head.length.is_some_and(|said| said != length) {
-        return Err(wrong());
+        return Err(wrong_range(Some(asked), head));
     }
     Ok(())
 }
@@ -203,7 +203,7 @@ impl RangePlan {
         let identity = self.validators.compare(&head.validators);
         if ask.whole {
             if partial {
-                return Err(unasked(head));
+                return Err(wrong_range(None, head));
             }
             if self.ranges.is_untouched(worker) {
                 *self = RangePlan::begun(head);

@@ -50,23 +50,25 @@ impl Proxy {
     }
 
     fn parse(name: &str) -> Result<Proxy, GetError> {
-        let shown = without_password(name);
-        let refuse = |must: &str| GetError::Option {
+        Proxy::try_parse(name).map_err(|must| GetError::Option {
             option: "--proxy",
-            value: shown.clone(),
+            value: without_password(name),
             must: format!("{must}; write http://HOST:PORT or socks5h://HOST:PORT"),
-        };
+        })
+    }
+
+    fn try_parse(name: &str) -> Result<Proxy, String> {
         let whole = if name.contains("://") { name.into() } else { format!("http://{name}") };
-        let url = Url::parse(&whole).map_err(|error| refuse(&error.to_string()))?;
-        let host = url.host_str().ok_or_else(|| refuse("no host"))?;
+        let url = Url::parse(&whole).map_err(|error| error.to_string())?;
+        let host = url.host_str().ok_or("no host")?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
         let (kind, usual) = match url.scheme() {
             "http" => (ProxyKind::Http { authorization: password(&url).map(basic) }, 80),
             "socks5" | "socks5h" => (ProxyKind::Socks { password: password(&url) }, 1080),
-            _ => return Err(refuse("no such kind of proxy")),
+            _ => return Err("no such kind of proxy".into()),
         };
         let port = url.port().unwrap_or(usual);
-        Ok(Proxy { name: shown, host, port, kind })
+        Ok(Proxy { name: without_password(name), host, port, kind })
     }
 
     pub(super) fn is_socks(&self) -> bool {
@@ -91,9 +93,12 @@ fn without_password(name: &str) -> String {
 
 /// User and password of a URL, decoded.
 fn password(url: &Url) -> Option<(String, String)> {
-    let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let user = url.username();
-    (!user.is_empty()).then(|| (decode(user), decode(url.password().unwrap_or_default())))
+    (!user.is_empty()).then(|| (decoded(user), decoded(url.password().unwrap_or_default())))
+}
+
+fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// `Basic` (RFC 7617). It is marked as sensitive, so that no log shows it.
@@ -122,26 +127,33 @@ pub(super) async fn tunnel(
     host: &str,
     port: u16,
 ) -> Result<Box<dyn Io>, GetError> {
-    let failed = |problem: String| GetError::Proxy {
+    let led = match &proxy.kind {
+        ProxyKind::Http { authorization } => {
+            by_connect(socket, host, port, authorization.as_ref()).await
+        }
+        ProxyKind::Socks { password } => by_socks(socket, host, port, password.as_ref()).await,
+    };
+    led.map_err(|problem| GetError::Proxy {
         host: format!("{host}:{port}"),
         proxy: proxy.name.clone(),
         problem,
+    })
+}
+
+async fn by_socks(
+    socket: Socket,
+    host: &str,
+    port: u16,
+    password: Option<&(String, String)>,
+) -> Result<Box<dyn Io>, String> {
+    let target = (host, port);
+    let stream = match password {
+        None => Socks5Stream::connect_with_socket(socket, target).await,
+        Some((user, password)) => {
+            Socks5Stream::connect_with_password_and_socket(socket, target, user, password).await
+        }
     };
-    match &proxy.kind {
-        ProxyKind::Http { authorization } => {
-            by_connect(socket, host, port, authorization.as_ref()).await.map_err(failed)
-        }
-        ProxyKind::Socks { password: None } => {
-            let stream = Socks5Stream::connect_with_socket(socket, (host, port)).await;
-            Ok(Box::new(stream.map_err(|error| failed(error.to_string()))?))
-        }
-        ProxyKind::Socks { password: Some((user, password)) } => {
-            let target = (host, port);
-            let stream =
-                Socks5Stream::connect_with_password_and_socket(socket, target, user, password);
-            Ok(Box::new(stream.await.map_err(|error| failed(error.to_string()))?))
-        }
-    }
+    Ok(Box::new(stream.map_err(|error| error.to_string())?))
 }
 
 async fn by_connect(

@@ -51,24 +51,27 @@ struct Named {
 
 impl Named {
     fn read(path: &Path, provider: Arc<CryptoProvider>) -> Result<Self, GetError> {
-        let refuse = |problem: String| GetError::Option {
+        Named::try_read(path, provider).map_err(|problem| GetError::Option {
             option: "--cacert",
             value: path.display().to_string(),
             must: format!("{problem}; name a file with certificates in PEM"),
-        };
+        })
+    }
+
+    fn try_read(path: &Path, provider: Arc<CryptoProvider>) -> Result<Self, String> {
         let certificates = CertificateDer::pem_file_iter(path)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .map_err(|error| refuse(error.to_string()))?;
+            .map_err(|error| error.to_string())?;
         let mut roots = RootCertStore::empty();
         for one in &certificates {
-            roots.add(one.clone()).map_err(|error| refuse(error.to_string()))?;
+            roots.add(one.clone()).map_err(|error| error.to_string())?;
         }
         if roots.is_empty() {
-            return Err(refuse("no certificate in it".into()));
+            return Err("no certificate in it".into());
         }
         let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
             .build()
-            .map_err(|error| refuse(error.to_string()))?;
+            .map_err(|error| error.to_string())?;
         Ok(Named { authorities, certificates })
     }
 }

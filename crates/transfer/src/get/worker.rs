@@ -12,7 +12,7 @@ use fullpipe_model::units::{Bytes, Duration};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use std::cell::RefCell;
-use std::fs::{FileType, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 use url::Url;
@@ -72,10 +72,11 @@ pub(super) enum Sink {
 impl Sink {
     /// Whether bytes can go there in order alone. Nothing is opened: a pipe would wait.
     pub(super) fn is_stream(target: &Target) -> bool {
-        let special = |kind: FileType| !kind.is_file() && !kind.is_dir();
         match target {
             Target::Stdout => true,
-            Target::File(path) => std::fs::metadata(path).is_ok_and(|one| special(one.file_type())),
+            Target::File(path) => {
+                std::fs::metadata(path).is_ok_and(|one| !one.is_file() && !one.is_dir())
+            }
         }
     }
 

@@ -32,8 +32,7 @@ pub(super) fn set_congestion(
     addr: SocketAddr,
     name: &str,
 ) -> Result<(), ServerError> {
-    let wanted = OsString::from(name);
-    let refused = |errno: Errno| ServerError::SocketOption {
+    try_congestion(listener, name).map_err(|errno| ServerError::SocketOption {
         option: "TCP_CONGESTION",
         value: name.into(),
         addr,
@@ -44,18 +43,17 @@ pub(super) fn set_congestion(
                 "take one of net.ipv4.tcp_available_congestion_control, or load its module (modprobe tcp_<name>)"
             }
         },
-    };
+    })
+}
+
+fn try_congestion(listener: &TcpListener, name: &str) -> Result<(), Errno> {
     // The kernel truncates a longer name, and might find that.
     if name.is_empty() || name.len() > 15 {
-        return Err(refused(Errno::ENOENT));
+        return Err(Errno::ENOENT);
     }
-    setsockopt(listener, sockopt::TcpCongestion, &wanted).map_err(refused)?;
-    let set = getsockopt(listener, sockopt::TcpCongestion).map_err(refused)?;
-    if set.to_string_lossy().trim_end_matches('\0') == name {
-        Ok(())
-    } else {
-        Err(refused(Errno::ENOENT))
-    }
+    setsockopt(listener, sockopt::TcpCongestion, &OsString::from(name))?;
+    let set = getsockopt(listener, sockopt::TcpCongestion)?;
+    if set.to_string_lossy().trim_end_matches('\0') == name { Ok(()) } else { Err(Errno::ENOENT) }
 }
 
 /// Sets `SO_SNDBUF` if requested; returns what the kernel reports.
@@ -64,21 +62,21 @@ pub(super) fn set_sndbuf(
     addr: SocketAddr,
     asked: Option<Bytes>,
 ) -> Result<Bytes, ServerError> {
-    let refused = |errno: Errno| ServerError::SocketOption {
+    try_sndbuf(listener, asked).map_err(|errno| ServerError::SocketOption {
         option: "SO_SNDBUF",
         value: asked.map_or_else(|| "default".into(), |asked| asked.to_string()),
         addr,
         source: errno.into(),
         hint: "take a size between 2304 B and net.core.wmem_max",
-    };
+    })
+}
+
+fn try_sndbuf(listener: &TcpListener, asked: Option<Bytes>) -> Result<Bytes, Errno> {
     if let Some(asked) = asked {
-        let size = i32::try_from(asked.get())
-            .ok()
-            .filter(|size| *size > 0)
-            .ok_or_else(|| refused(Errno::EINVAL))?;
-        setsockopt(listener, sockopt::SndBuf, &(size as usize)).map_err(refused)?;
+        let size = i32::try_from(asked.get()).ok().filter(|size| *size > 0).ok_or(Errno::EINVAL)?;
+        setsockopt(listener, sockopt::SndBuf, &(size as usize))?;
     }
-    getsockopt(listener, sockopt::SndBuf).map(|size| Bytes::new(size as u64)).map_err(refused)
+    getsockopt(listener, sockopt::SndBuf).map(|size| Bytes::new(size as u64))
 }
 
 /// Errors of accept(2) about a connection, not about the listener: the next accept may succeed at

@@ -320,8 +320,11 @@ async fn serve_connection(
     let _ = connection.await;
 }
 
+fn refuse(option: &'static str, value: String, must: &'static str) -> Result<(), ServerError> {
+    Err(ServerError::Option { option, value, must })
+}
+
 fn refuse_impossible(options: &ServerOptions) -> Result<(), ServerError> {
-    let refuse = |option, value: String, must| Err(ServerError::Option { option, value, must });
     if options.write_rate == Some(Rate::ZERO) {
         return refuse(
             "write_rate",
