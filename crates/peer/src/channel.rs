@@ -80,12 +80,14 @@ impl Channel {
     pub fn receive<M: DeserializeOwned>(&mut self, patience: Duration) -> Result<M, PeerError> {
         let frame = self.receive_frame(patience)?;
         let remote = self.remote;
-        let wrong = |cause: String| PeerError::Protocol { addr: remote, cause };
         if frame.kind != Kind::Message {
-            return Err(wrong("samples came where an answer was expected".into()));
+            let cause = "samples came where an answer was expected";
+            return Err(PeerError::protocol(remote, cause));
         }
         serde_json::from_slice(&frame.payload).map_err(|error| {
-            wrong(format!("its message is not understood ({error}); are both the same version?"))
+            let cause =
+                format!("its message is not understood ({error}); are both the same version?");
+            PeerError::protocol(remote, cause)
         })
     }
 

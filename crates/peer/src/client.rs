@@ -39,9 +39,10 @@ impl Client {
     /// A client of the daemon at `host`, a name or an address with a port. Each connection attempt
     /// and each handshake may take `patience`. Without keys only loopback is allowed.
     pub fn new(host: &str, keys: Option<&Keys>, patience: Duration) -> Result<Client, PeerError> {
-        let resolve = |source| PeerError::Resolve { host: host.into(), source };
-        let addr = host.to_socket_addrs().map_err(resolve)?.next();
-        let addr = addr.ok_or_else(|| resolve(io::ErrorKind::NotFound.into()))?;
+        let addr = host
+            .to_socket_addrs()
+            .and_then(|mut found| found.next().ok_or_else(|| io::ErrorKind::NotFound.into()))
+            .map_err(|source| PeerError::Resolve { host: host.into(), source })?;
         if keys.is_none() && !addr.ip().to_canonical().is_loopback() {
             return Err(PeerError::NeedsKeys(addr));
         }
@@ -64,15 +65,7 @@ impl Client {
     /// Connects, with `SO_RCVBUF` set before, so that the window's scale fits it.
     fn tcp(&self, receive_buffer: Option<Bytes>) -> Result<TcpStream, PeerError> {
         let addr = self.addr;
-        let connect = || {
-            let socket = self.transport.to(addr)?;
-            if let Some(size) = receive_buffer {
-                socket.set_recv_buffer_size(size.get() as usize)?;
-            }
-            socket.connect_timeout(&addr.into(), self.patience.into())?;
-            Ok(TcpStream::from(socket))
-        };
-        let stream = connect().map_err(|source: io::Error| {
+        let stream = self.connect(receive_buffer).map_err(|source| {
             let hint = match source.kind() {
                 io::ErrorKind::ConnectionRefused => {
                     "start `fullpipe serve` there, or check the port"
@@ -86,6 +79,15 @@ impl Client {
         })?;
         stream.set_nodelay(true).map_err(|error| PeerError::broken(addr, error))?;
         Ok(stream)
+    }
+
+    fn connect(&self, receive_buffer: Option<Bytes>) -> io::Result<TcpStream> {
+        let socket = self.transport.to(self.addr)?;
+        if let Some(size) = receive_buffer {
+            socket.set_recv_buffer_size(size.get() as usize)?;
+        }
+        socket.connect_timeout(&self.addr.into(), self.patience.into())?;
+        Ok(socket.into())
     }
 
     /// Opens the control connection.
@@ -111,8 +113,8 @@ impl Client {
         };
         let (tls, stream) = self.secure(stream, &tls::for_carriers(config))?.into_parts();
         if tls.alpn_protocol() != Some(tls::RELAY) {
-            let cause = "it is no relay's far end: start it as `fullpipe serve --relay`".into();
-            return Err(PeerError::Protocol { addr: remote, cause });
+            let cause = "it is no relay's far end: start it as `fullpipe serve --relay`";
+            return Err(PeerError::protocol(remote, cause));
         }
         let (stream, tls) = (stream.stream, Some(tls.into()));
         Ok(Connection { stream, tls, remote, key: None, place: None })
@@ -124,20 +126,26 @@ impl Client {
         stream: Timed,
         config: &Arc<ClientConfig>,
     ) -> Result<StreamOwned<ClientConnection, Timed>, PeerError> {
-        let addr = self.addr;
-        let name = ServerName::IpAddress(addr.ip().into());
-        let failed = |cause: String| PeerError::Authenticate {
-            addr,
+        self.handshake(stream, config).map_err(|cause| PeerError::Authenticate {
+            addr: self.addr,
             cause,
             hint: "compare --server-key with what `fullpipe serve` printed, and look whether this \
                    key is in its --allow-key file",
-        };
-        let connection = ClientConnection::new(Arc::clone(config), name)
-            .map_err(|error| failed(error.to_string()))?;
+        })
+    }
+
+    fn handshake(
+        &self,
+        stream: Timed,
+        config: &Arc<ClientConfig>,
+    ) -> Result<StreamOwned<ClientConnection, Timed>, String> {
+        let name = ServerName::IpAddress(self.addr.ip().into());
+        let connection =
+            ClientConnection::new(Arc::clone(config), name).map_err(|error| error.to_string())?;
         stream.deadline.set(self.patience);
         let mut stream = StreamOwned::new(connection, stream);
         while stream.conn.is_handshaking() {
-            stream.conn.complete_io(&mut stream.sock).map_err(|error| failed(said(&error)))?;
+            stream.conn.complete_io(&mut stream.sock).map_err(|error| said(&error))?;
         }
         Ok(stream)
     }
@@ -145,15 +153,16 @@ impl Client {
     /// Opens data connection `index` of the test whose secret the daemon gave as `id` and `key`.
     pub fn data(&self, id: &str, key: &str, index: u16) -> Result<TcpStream, PeerError> {
         let addr = self.addr;
-        let wrong = || PeerError::Protocol { addr, cause: "its test has no valid secret".into() };
-        let ticket = Secret::from_texts(id, key).ok_or_else(wrong)?.ticket(index);
+        let secret = Secret::from_texts(id, key)
+            .ok_or_else(|| PeerError::protocol(addr, "its test has no valid secret"))?;
+        let ticket = secret.ticket(index);
         let stream = self.tcp(None)?;
         let mut timed = Timed { stream, deadline: Deadline::after(self.patience) };
         let mut taken = [0];
         let asked = timed.write_all(&ticket).and_then(|()| timed.read_exact(&mut taken));
         asked.map_err(|error| PeerError::broken(addr, error))?;
         if taken != [TAKEN] {
-            return Err(PeerError::Protocol { addr, cause: "it refused a data connection".into() });
+            return Err(PeerError::protocol(addr, "it refused a data connection"));
         }
         Ok(timed.stream)
     }

@@ -19,6 +19,7 @@ use crate::keyring::Keyring;
 use crate::log_bound::LogBound;
 use crate::rendezvous::Rendezvous;
 use crate::timed::{Deadline, Timed};
+use crate::transport::without_waiting;
 use crate::{AcceptError, Expected, PrivateKey, PublicKey, Ticket, Transport, tls};
 use fullpipe_kernel::host::clock;
 use fullpipe_model::units::{Bytes, Duration};
@@ -158,23 +159,8 @@ impl Daemon {
             return Err(AcceptError::NeedsKeys(addr));
         }
         let keys = Keyring::new(keys)?;
-        let bind = |source: io::Error| {
-            let hint = match source.kind() {
-                io::ErrorKind::AddrInUse => {
-                    "another program has it (ss -ltnp shows which); choose another port with \
-                     --listen, or port 0 for a free one"
-                }
-                io::ErrorKind::AddrNotAvailable => {
-                    "choose an address of this host (ip address shows them)"
-                }
-                io::ErrorKind::PermissionDenied => "choose a port of 1024 or above",
-                _ => "check the address",
-            };
-            AcceptError::Bind { addr, source, hint }
-        };
-        let listener = transport.listen(addr).map_err(bind)?;
-        listener.set_nonblocking(true).map_err(bind)?;
-        let addr = listener.local_addr().map_err(bind)?;
+        let bound = transport.listen(addr).and_then(without_waiting);
+        let (listener, addr) = bound.map_err(|source| AcceptError::bind(addr, source))?;
         let shared = DaemonShared {
             limits,
             keys,
@@ -285,11 +271,10 @@ impl DaemonState {
         let own = self.sessions.values().filter(|open| open.who == who).count();
         let is_own_full = own >= limits.sessions_each;
         if is_own_full || self.sessions.len() >= limits.sessions {
-            let may_go = |open: &OpenSession| {
-                let is_like = if is_own_full { open.who == who } else { open.asked.is_none() };
-                !open.busy && is_like
-            };
-            let idle = self.sessions.iter().filter(|(_, open)| may_go(open));
+            let idle = self.sessions.iter().filter(|(_, open)| {
+                let may_go = if is_own_full { open.who == who } else { open.asked.is_none() };
+                !open.busy && may_go
+            });
             let number = idle.min_by_key(|(number, open)| (open.asked, **number))?.0;
             let number = *number;
             if let Some(open) = self.sessions.remove(&number) {

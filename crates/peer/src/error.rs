@@ -67,7 +67,12 @@ pub enum PeerError {
 impl PeerError {
     /// A frame that is none.
     pub(super) fn frame(addr: SocketAddr, error: FrameError) -> PeerError {
-        PeerError::Protocol { addr, cause: error.to_string() }
+        PeerError::protocol(addr, error.to_string())
+    }
+
+    /// What the other end should not have said.
+    pub(super) fn protocol(addr: SocketAddr, cause: impl Into<String>) -> PeerError {
+        PeerError::Protocol { addr, cause: cause.into() }
     }
 
     /// A stream that failed.
@@ -121,4 +126,22 @@ pub enum AcceptError {
         /// The kernel's error.
         source: io::Error,
     },
+}
+
+impl AcceptError {
+    /// An address that cannot be listened on.
+    pub(super) fn bind(addr: SocketAddr, source: io::Error) -> AcceptError {
+        let hint = match source.kind() {
+            io::ErrorKind::AddrInUse => {
+                "another program has it (ss -ltnp shows which); choose another port with --listen, \
+                 or port 0 for a free one"
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                "choose an address of this host (ip address shows them)"
+            }
+            io::ErrorKind::PermissionDenied => "choose a port of 1024 or above",
+            _ => "check the address",
+        };
+        AcceptError::Bind { addr, source, hint }
+    }
 }

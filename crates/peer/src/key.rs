@@ -36,7 +36,8 @@ pub enum ParseKeyError {
     Private,
 }
 
-fn digits(bytes: &[u8]) -> String {
+/// The hexadecimal digits of bytes.
+pub(super) fn digits(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -51,8 +52,10 @@ pub(super) fn bytes_of<const N: usize>(digits: &str) -> Option<[u8; N]> {
     }
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-        let digit = |at: usize| char::from(*pair.get(at)?).to_digit(16);
-        *byte = (16 * digit(0)? + digit(1)?) as u8;
+        *byte = pair.iter().try_fold(0, |byte, &digit| {
+            let digit = char::from(digit).to_digit(16)?;
+            Some(16 * byte + digit as u8)
+        })?;
     }
     Some(bytes)
 }

@@ -4,7 +4,7 @@
 //! The secret passes over the control connection alone. A ticket is good once: whoever reads one on
 //! its way can do nothing with it.
 
-use crate::key::{bytes_of, random};
+use crate::key::{bytes_of, digits, random};
 use ring::hmac;
 
 /// The first bytes of a ticket. No TLS record and no control frame begins with `F`.
@@ -63,8 +63,7 @@ impl Secret {
 
     /// The two texts that pass over the control connection.
     pub fn to_texts(&self) -> (String, String) {
-        let text = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        (text(&self.id), text(&self.key))
+        (digits(&self.id), digits(&self.key))
     }
 
     /// From those texts.

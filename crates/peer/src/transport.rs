@@ -7,6 +7,14 @@ use std::net::{SocketAddr, TcpListener};
 /// How many connections may wait to be accepted; the kernel takes less if `somaxconn` is less.
 const BACKLOG: i32 = 4096;
 
+/// Makes it answer at once whether a connection has come, and tells where it listens, with the port
+/// that the kernel chose.
+pub(super) fn without_waiting(listener: TcpListener) -> io::Result<(TcpListener, SocketAddr)> {
+    listener.set_nonblocking(true)?;
+    let addr = listener.local_addr()?;
+    Ok((listener, addr))
+}
+
 /// The protocol of a connection's socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {

@@ -162,9 +162,10 @@ pub(super) fn send(mut stream: TcpStream, amount: Amount, shared: &Shared) -> Mo
 
 /// Ends the data, and waits until the receiver has read it.
 fn wait_for_close(stream: &mut TcpStream, shared: &Shared) -> Result<(), String> {
-    let text = |error: io::Error| error.to_string();
-    stream.shutdown(Shutdown::Write).map_err(text)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(text)?;
+    stream
+        .shutdown(Shutdown::Write)
+        .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))
+        .map_err(|error| error.to_string())?;
     let (start, mut byte) = (clock::now(), [0]);
     loop {
         match stream.read(&mut byte) {

@@ -81,14 +81,16 @@ impl Spec {
         if self.amount == Amount::Bytes(Bytes::ZERO) {
             return Some("a run of no bytes measures nothing".into());
         }
-        let is_name = |name: &String| {
-            !name.is_empty()
-                && name.len() <= CONGESTION_MOST
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
-        };
         let wrong = self.congestion.as_ref().filter(|name| !is_name(name))?;
         Some(format!("'{}' is no name of a congestion control", wrong.escape_debug()))
     }
+}
+
+/// Whether a congestion control can have this name.
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= CONGESTION_MOST
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
 /// What the near end asks.

@@ -181,9 +181,10 @@ impl<S: Sampler> Responder<S> {
         session: &Session<'_>,
     ) -> Result<Running, String> {
         let streams = gather(expected, session)?;
-        let ours = |index: usize| spec.direction_of(index as u16) == TestDirection::Reverse;
-        for (_, stream) in streams.iter().enumerate().filter(|(index, _)| ours(*index)) {
-            congestion(stream, spec)?;
+        for (index, stream) in streams.iter().enumerate() {
+            if spec.direction_of(index as u16) == TestDirection::Reverse {
+                congestion(stream, spec)?;
+            }
         }
         Running::start(streams, spec, TestDirection::Reverse, &self.sampler)
             .map_err(|error| error.to_string())

@@ -41,15 +41,14 @@ impl Running {
         own: TestDirection,
         sampler: &dyn Sampler,
     ) -> Result<Running, TestError> {
-        let failed = |error: std::io::Error| TestError::Sample(error.to_string());
-        let sends = |index: usize| spec.direction_of(index as u16) == own;
         let sockets = streams.iter().map(data::ends).collect::<Result<Vec<_>, _>>();
         let sampling = sampler.start(sockets.map_err(failed)?).map_err(TestError::Sample)?;
         let sampling = Arc::new(Mutex::new(Some(sampling)));
         let shared = Arc::new(Shared::default());
         let mut movers = Vec::new();
         for (index, stream) in streams.into_iter().enumerate() {
-            let (told, amount, sends) = (Arc::clone(&shared), spec.amount, sends(index));
+            let (told, amount) = (Arc::clone(&shared), spec.amount);
+            let sends = spec.direction_of(index as u16) == own;
             let name = if sends { "send" } else { "receive" };
             let thread = Builder::new().name(name.into()).spawn(move || {
                 let mover = if sends { data::send } else { data::receive };
@@ -65,11 +64,11 @@ impl Running {
         }
         let (sender, collected) = channel();
         let (at_end, amount) = (Arc::clone(&sampling), spec.amount);
-        let collect = move || {
+        let thread = Builder::new().name("collect".into()).spawn(move || {
             // Nobody may wait for it any more.
             let _ = sender.send(collect(movers, &at_end, amount));
-        };
-        Builder::new().name("collect".into()).spawn(collect).map_err(|error| {
+        });
+        thread.map_err(|error| {
             shared.end();
             failed(error)
         })?;
@@ -97,10 +96,6 @@ fn collect(
     amount: Amount,
 ) -> Vec<Collected> {
     let by_time = matches!(amount, Amount::Time(_));
-    let stop = || {
-        let taken = sampling.lock().unwrap_or_else(PoisonError::into_inner).take();
-        taken.map_or_else(Vec::new, |sampling| sampling.stop())
-    };
     let count = movers.len();
     let (mut done, mut waiting) = (Vec::new(), Vec::new());
     for (index, mover) in movers.into_iter().enumerate() {
@@ -112,7 +107,7 @@ fn collect(
     }
     let mut samples = Vec::new();
     if by_time && !done.is_empty() {
-        samples = stop();
+        samples = stop(sampling);
         // Shutting down would send what is left; only closing drops it.
         for (_, moved) in &mut done {
             moved.close_unsent();
@@ -120,7 +115,7 @@ fn collect(
     }
     done.extend(waiting.into_iter().map(|(index, mover)| (index, join(mover))));
     if samples.is_empty() {
-        samples = stop();
+        samples = stop(sampling);
     }
     samples.resize_with(count, Vec::new);
     done.sort_by_key(|(index, _)| *index);
@@ -128,6 +123,16 @@ fn collect(
         .zip(samples)
         .map(|((_, moved), samples)| Collected { moved, samples })
         .collect()
+}
+
+/// Ends the sampling, and gives the samples; none where it has ended already.
+fn stop(sampling: &Mutex<Option<Box<dyn Sampling>>>) -> Vec<Vec<Sample>> {
+    let taken = sampling.lock().unwrap_or_else(PoisonError::into_inner).take();
+    taken.map_or_else(Vec::new, |sampling| sampling.stop())
+}
+
+fn failed(error: std::io::Error) -> TestError {
+    TestError::Sample(error.to_string())
 }
 
 fn join(mover: Mover) -> Moved {

@@ -195,24 +195,16 @@ impl<'a> Tester<'a> {
     /// Opens the data connections, all at once: each takes two round trips.
     fn open(&self, spec: &Spec, id: &str, key: &str) -> Result<Vec<TcpStream>, TestError> {
         let client = &self.client;
-        let open = |index: u16| -> Result<TcpStream, TestError> {
-            let stream = client.data(id, key, index)?;
-            if let Some(name) = &spec.congestion
-                && spec.direction_of(index) == TestDirection::Forward
-            {
-                data::set_congestion(&stream, name)
-                    .map_err(|source| TestError::Congestion { name: name.clone(), source })?;
-            }
-            Ok(stream)
-        };
-        let open = &open;
         std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                (0..spec.total()).map(|index| scope.spawn(move || open(index))).collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            threads.into_iter().map(join).collect()
+            let threads: Vec<_> = (0..spec.total())
+                .map(|index| scope.spawn(move || open_one(client, spec, (id, key), index)))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
+                .collect()
         })
     }
 
@@ -264,6 +256,23 @@ impl<'a> Tester<'a> {
         all.sort_by_key(|sample| sample.at);
         Ok(all)
     }
+}
+
+/// Opens data connection `index` of the test with this secret.
+fn open_one(
+    client: &Client,
+    spec: &Spec,
+    (id, key): (&str, &str),
+    index: u16,
+) -> Result<TcpStream, TestError> {
+    let stream = client.data(id, key, index)?;
+    if let Some(name) = &spec.congestion
+        && spec.direction_of(index) == TestDirection::Forward
+    {
+        data::set_congestion(&stream, name)
+            .map_err(|source| TestError::Congestion { name: name.clone(), source })?;
+    }
+    Ok(stream)
 }
 
 /// A text of the far end without control characters, and not too long.
@@ -329,8 +338,9 @@ impl Progress {
                 end.reverse = end.reverse.saturating_add(one.moved.amount);
             }
         }
-        let has_info = |sample: &&Sample| sample.info.is_some();
-        end.add(spec, near.iter().map(|one| one.samples.iter().rev().find(has_info)));
+        let lasts =
+            near.iter().map(|one| one.samples.iter().rev().find(|sample| sample.info.is_some()));
+        end.add(spec, lasts);
         if matches!(spec.amount, Amount::Bytes(_)) {
             // All of it was acknowledged, the last of it after the last sample.
             let sent = near

@@ -45,8 +45,8 @@ impl Search {
         if COMMON.contains(&self.carried) {
             return above;
         }
-        let is_open = |size: &u16| *size > self.carried && u32::from(*size) < self.too_large;
-        let common = [1500].into_iter().chain(COMMON).find(is_open);
+        let mut sizes = [1500].into_iter().chain(COMMON);
+        let common = sizes.find(|&size| size > self.carried && u32::from(size) < self.too_large);
         common.or_else(|| u16::try_from((carried + self.too_large) / 2).ok())
     }
 

@@ -95,11 +95,10 @@ impl std::str::FromStr for AllowList {
 
 fn rules(text: &str) -> Option<Vec<Rule>> {
     let (host, port) = split(text)?;
-    let number = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
     let ports = match port.split_once('-') {
         None if port == "*" => 1..=u16::MAX,
-        None => number(port).map(|port| port..=port)?,
-        Some((first, last)) => number(first)?..=number(last)?,
+        None => port_number(port).map(|port| port..=port)?,
+        Some((first, last)) => port_number(first)?..=port_number(last)?,
     };
     if ports.is_empty() || host.is_empty() {
         return None;
@@ -127,21 +126,24 @@ fn rules(text: &str) -> Option<Vec<Rule>> {
         .then(|| vec![rule(Host::Name(host.to_ascii_lowercase()))])
 }
 
+fn port_number(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|port| *port > 0)
+}
+
 fn bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
 /// Whether `address` lies in the network.
 fn is_in(address: IpAddr, network: IpAddr, prefix: u8) -> bool {
-    let same = |a: u128, b: u128, width: u32| {
-        let host_bits = width.saturating_sub(u32::from(prefix));
-        a.checked_shr(host_bits).unwrap_or(0) == b.checked_shr(host_bits).unwrap_or(0)
+    let both: [u128; 2] = match (address, network) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => [a, b].map(|address| address.to_bits().into()),
+        (IpAddr::V6(a), IpAddr::V6(b)) => [a, b].map(|address| address.to_bits()),
+        _ => return false,
     };
-    match (address, network) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => same(a.to_bits().into(), b.to_bits().into(), 32),
-        (IpAddr::V6(a), IpAddr::V6(b)) => same(a.to_bits(), b.to_bits(), 128),
-        _ => false,
-    }
+    let host_bits = bits(network).saturating_sub(prefix);
+    let [a, b] = both.map(|address| address.checked_shr(host_bits.into()).unwrap_or(0));
+    a == b
 }
 
 /// The networks that only a rule inside them opens.

@@ -12,6 +12,7 @@ use super::status::{Observer, Over, Questions, RelayStatus, observed};
 use super::wire::{CarrierSockets, Wire};
 use super::{Closed, Log, hello};
 use crate::log_bound::{EACH, LogBound};
+use crate::transport::without_waiting;
 use crate::{Client, Keys, PeerError, random};
 use fullpipe_kernel::host::clock;
 use fullpipe_model::units::{Bytes, Duration};
@@ -138,10 +139,8 @@ impl Relay {
             Err(error) => return Err(error.into()),
         }
         let addr = options.listen;
-        let bind = |source| RelayError::Bind { addr, source };
-        let listener = TcpListener::bind(addr).map_err(bind)?;
-        listener.set_nonblocking(true).map_err(bind)?;
-        let addr = listener.local_addr().map_err(bind)?;
+        let bound = TcpListener::bind(addr).and_then(without_waiting);
+        let (listener, addr) = bound.map_err(|source| RelayError::Bind { addr, source })?;
         let (observer, questions) = observed();
         Ok(Relay { options, listener, addr, observer, questions })
     }
@@ -428,13 +427,15 @@ impl Near {
             let client = Client::new(&server, keys.as_ref(), PATIENCE)?;
             client.over(transport).carrier(receive_buffer)
         });
-        let broken = |error: &dyn std::fmt::Display| Closed::Broken(error.to_string());
-        let connected = connected.await.map_err(|error| broken(&error))?;
-        let connected = connected.map_err(|error| broken(&error))?;
-        let mut wire = Wire::new(connected, &options.sockets).map_err(|error| broken(&error))?;
+        let connected = connected.await.map_err(broken)?.map_err(broken)?;
+        let mut wire = Wire::new(connected, &options.sockets).map_err(broken)?;
         hello::initiate(&mut wire, session, joins).await?;
         Ok(wire)
     }
+}
+
+fn broken(error: impl std::fmt::Display) -> Closed {
+    Closed::Broken(error.to_string())
 }
 
 /// The place of one carrier in a session.

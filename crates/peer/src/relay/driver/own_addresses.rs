@@ -7,12 +7,13 @@ use std::net::IpAddr;
 
 /// The addresses that the host has now, as [`IpAddr::to_canonical`] gives them.
 pub(super) fn own_addresses() -> io::Result<Vec<IpAddr>> {
-    let address = |address: SockaddrStorage| -> Option<IpAddr> {
-        let v4 = address.as_sockaddr_in().map(|address| address.ip().into());
-        v4.or_else(|| address.as_sockaddr_in6().map(|address| address.ip().into()))
-    };
     let interfaces = getifaddrs()?.filter_map(|interface| interface.address);
-    Ok(interfaces.filter_map(address).map(|address| address.to_canonical()).collect())
+    Ok(interfaces.filter_map(ip_of).map(|address| address.to_canonical()).collect())
+}
+
+fn ip_of(address: SockaddrStorage) -> Option<IpAddr> {
+    let v4 = address.as_sockaddr_in().map(|address| address.ip().into());
+    v4.or_else(|| address.as_sockaddr_in6().map(|address| address.ip().into()))
 }
 
 #[cfg(test)]

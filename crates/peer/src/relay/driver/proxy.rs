@@ -154,12 +154,11 @@ impl ProxyHandshake {
     fn socks_request(&mut self) -> Result<ProxyStep, Bad> {
         let (&[version, command, _, kind], rest) =
             self.bytes.split_first_chunk::<4>().ok_or(Bad::Short)?;
-        let refuse = |code| Err(Bad::Wrong(socks_reply(code)));
         if version != 5 {
-            return refuse(FAILED);
+            return Err(refused(FAILED));
         }
         if command != 1 {
-            return refuse(COMMAND_UNKNOWN);
+            return Err(refused(COMMAND_UNKNOWN));
         }
         let (host, rest) = match kind {
             1 => {
@@ -169,7 +168,7 @@ impl ProxyHandshake {
             3 => {
                 let (&length, rest) = rest.split_first().ok_or(Bad::Short)?;
                 let (name, rest) = rest.split_at_checked(length.into()).ok_or(Bad::Short)?;
-                let Ok(name) = std::str::from_utf8(name) else { return refuse(ADDRESS_UNKNOWN) };
+                let name = std::str::from_utf8(name).map_err(|_| refused(ADDRESS_UNKNOWN))?;
                 let host = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
                 (host, rest)
             }
@@ -177,13 +176,13 @@ impl ProxyHandshake {
                 let (address, rest) = rest.split_first_chunk::<16>().ok_or(Bad::Short)?;
                 (format!("[{}]", Ipv6Addr::from(*address)), rest)
             }
-            _ => return refuse(ADDRESS_UNKNOWN),
+            _ => return Err(refused(ADDRESS_UNKNOWN)),
         };
         let (port, rest) = rest.split_first_chunk::<2>().ok_or(Bad::Short)?;
         let destination = format!("{host}:{}", u16::from_be_bytes(*port));
         let used = self.bytes.len() - rest.len();
         if Destination::parse(&destination).is_none() {
-            return refuse(ADDRESS_UNKNOWN);
+            return Err(refused(ADDRESS_UNKNOWN));
         }
         self.bytes.drain(..used);
         Ok(ProxyStep::Open(destination))
@@ -206,6 +205,10 @@ impl ProxyHandshake {
         self.bytes.drain(..used);
         Ok(ProxyStep::Open(destination))
     }
+}
+
+fn refused(code: u8) -> Bad {
+    Bad::Wrong(socks_reply(code))
 }
 
 /// A reply without an address: nothing here has one that the user could use.

@@ -129,7 +129,7 @@ impl SessionStatus {
         state: &SessionState,
         ends: impl Fn(&CarrierState) -> Option<(SocketAddr, SocketAddr)>,
     ) -> SessionStatus {
-        let carrier = |state: &CarrierState| {
+        let carriers = state.carriers.iter().filter_map(|state| {
             let (local, remote) = ends(state)?;
             Some(CarrierStatus {
                 carrier: state.carrier.0,
@@ -140,7 +140,7 @@ impl SessionStatus {
                 delivered: state.delivered,
                 oldest: state.oldest,
             })
-        };
+        });
         SessionStatus {
             streams: state.streams,
             moved: Moved::of(state),
@@ -148,7 +148,7 @@ impl SessionStatus {
             unread: state.unread,
             behind_gap: state.behind_gap,
             out_of_credit: state.out_of_credit,
-            carriers: state.carriers.iter().filter_map(carrier).collect(),
+            carriers: carriers.collect(),
         }
     }
 }

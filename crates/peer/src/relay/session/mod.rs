@@ -350,11 +350,11 @@ impl Session {
 
     /// The state now.
     pub fn state(&self, now: Instant) -> SessionState {
-        let held = |(ready, waiting): (u64, u64), state: &RelayStream| {
-            let (more_ready, more_waiting) = state.receive.held();
-            (ready + more_ready, waiting + more_waiting)
-        };
-        let (unread, behind_gap) = self.streams.values().fold((0, 0), held);
+        let held = self.streams.values().map(|state| state.receive.held());
+        let (unread, behind_gap) =
+            held.fold((0, 0), |(ready, waiting), (more_ready, more_waiting)| {
+                (ready + more_ready, waiting + more_waiting)
+            });
         let blocked = self.streams.values().filter(|state| state.send.is_out_of_credit());
         SessionState {
             carriers: self.carriers.iter().map(|(id, carrier)| carrier.state(*id, now)).collect(),

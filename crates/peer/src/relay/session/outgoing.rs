@@ -225,13 +225,17 @@ impl Session {
     fn is_late(&self, now: Instant, sent: &Sent, rtt: Duration) -> bool {
         let held = now.since(sent.at);
         let soon = Duration::from_nanos(rtt.as_nanos() / 4 * 5).saturating_add(SLOWER_BY);
-        let is_overtaken = || match &sent.item {
+        held > rtt.saturating_mul(2).saturating_add(SLOWER_BY)
+            || held > soon && self.is_overtaken(&sent.item)
+    }
+
+    fn is_overtaken(&self, item: &Item) -> bool {
+        match item {
             Item::Chunk { stream, offset, .. } => {
                 self.streams.get(stream).is_some_and(|state| state.send.is_overtaken(*offset))
             }
             Item::Control(_) => true,
-        };
-        held > rtt.saturating_mul(2).saturating_add(SLOWER_BY) || held > soon && is_overtaken()
+        }
     }
 }
 
