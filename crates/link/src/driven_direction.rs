@@ -120,14 +120,14 @@ impl DrivenDirection {
     /// Waits for something to read (if `reading`), an order, or `timeout`; returns whether there is
     /// something to read. For a thread whose waits are cheap.
     pub fn wait(&self, reading: bool, timeout: Duration) -> io::Result<bool> {
-        let poll = |fd| PollFd::new(fd, PollFlags::POLLIN);
-        let mut fds = [poll(self.mailbox.wake()), poll(ends(&self.ports, self.towards).0.as_fd())];
+        let sources = [self.mailbox.wake(), ends(&self.ports, self.towards).0.as_fd()];
+        let mut fds = sources.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
         let ready = wait::ready(&mut fds[..1 + usize::from(reading)], Some(timeout))?;
-        let is_ready = |index: usize| ready > 0 && fds[index].any().unwrap_or(false);
-        if is_ready(0) {
+        let [order, packet] = fds.map(|fd| ready > 0 && fd.any().unwrap_or(false));
+        if order {
             self.mailbox.woken();
         }
-        Ok(reading && is_ready(1))
+        Ok(reading && packet)
     }
 
     /// The error for a failed read or wait.

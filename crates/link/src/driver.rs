@@ -155,8 +155,7 @@ impl Driver {
         mut enough: impl FnMut(&Pace, &[DrivenDirection]) -> bool,
     ) -> Result<StopReason, EmulatorError> {
         self.pace = Pace::starting_at(clock::now());
-        let failed = |cause| EmulatorError::Port { device: "both ports", cause };
-        let mut waiter = waiter(ways, bell).map_err(failed)?;
+        let mut waiter = waiter(ways, bell).map_err(failed_wait)?;
         while ways.iter().all(DrivenDirection::goes_on) {
             let events = turn(ways)?;
             let now = clock::now();
@@ -172,7 +171,7 @@ impl Driver {
             let early =
                 if calm && self.spins { self.foresight.early(left) } else { Duration::ZERO };
             let span = left.saturating_sub(early);
-            let ready = waiter.wait(span).map_err(failed)?;
+            let ready = waiter.wait(span).map_err(failed_wait)?;
             if span > Duration::ZERO {
                 self.slept(left, span, clock::now().since(now), ready);
             }
@@ -195,6 +194,10 @@ impl Driver {
             self.foresight.learn(left, slept.saturating_sub(span));
         }
     }
+}
+
+fn failed_wait(cause: io::Error) -> EmulatorError {
+    EmulatorError::Port { device: "both ports", cause }
 }
 
 /// Waits for packets and orders of `ways`, and for `bell`.

@@ -232,13 +232,14 @@ impl Present {
 
 impl Threads {
     fn start(ways: [DrivenDirection; 2], virtual_time: bool) -> std::io::Result<Threads> {
-        let thread = |name: &str| std::thread::Builder::new().name(name.into());
         if !virtual_time {
-            return thread("link").spawn(move || driver::run(ways)).map(Threads::Both);
+            return named_thread("link").spawn(move || driver::run(ways)).map(Threads::Both);
         }
         let [to_client, to_server] = ways;
-        let to_client = thread("link-to-client").spawn(move || virtual_time::run(to_client))?;
-        let to_server = thread("link-to-server").spawn(move || virtual_time::run(to_server))?;
+        let to_client =
+            named_thread("link-to-client").spawn(move || virtual_time::run(to_client))?;
+        let to_server =
+            named_thread("link-to-server").spawn(move || virtual_time::run(to_server))?;
         Ok(Threads::Each([to_client, to_server]))
     }
 
@@ -266,6 +267,10 @@ impl Threads {
             Threads::Ended => {}
         }
     }
+}
+
+fn named_thread(name: &str) -> std::thread::Builder {
+    std::thread::Builder::new().name(name.into())
 }
 
 fn joined<T>(thread: JoinHandle<T>) -> T {

@@ -58,11 +58,7 @@ impl Headers {
     }
 
     fn v6(ip: &[u8]) -> Option<Headers> {
-        let address = |at: usize| {
-            let octets: [u8; 16] = ip.get(at..at + 16)?.try_into().ok()?;
-            Some(IpAddr::V6(Ipv6Addr::from(octets)))
-        };
-        let (source, destination) = (address(8)?, address(24)?);
+        let (source, destination) = (address_v6(ip, 8)?, address_v6(ip, 24)?);
         let (protocol, transport, routed) = above_v6(ip);
         let ports = transport.and_then(|at| ports(protocol, ip.get(at..)?));
         let key = PacketKey { source, destination, protocol, ports };
@@ -73,10 +69,6 @@ impl Headers {
     /// A hash that is the same for all packets of a flow.
     pub fn flow(&self) -> u32 {
         let PacketKey { source, destination, protocol, ports } = self.key;
-        let wide = |address| match address {
-            IpAddr::V4(v4) => u128::from(u32::from(v4)),
-            IpAddr::V6(v6) => u128::from(v6),
-        };
         let (source, destination) = (wide(source), wide(destination));
         let (source_port, destination_port) = ports.unwrap_or_default();
         let ports =
@@ -90,6 +82,19 @@ impl Headers {
         ];
         let mixed = halves.into_iter().fold(0, |hash, half| mix(hash ^ half));
         (mixed >> 32) as u32
+    }
+}
+
+fn address_v6(ip: &[u8], at: usize) -> Option<IpAddr> {
+    let octets: [u8; 16] = ip.get(at..at + 16)?.try_into().ok()?;
+    Some(IpAddr::V6(Ipv6Addr::from(octets)))
+}
+
+/// An address of either version as a number.
+fn wide(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => u128::from(u32::from(v4)),
+        IpAddr::V6(v6) => u128::from(v6),
     }
 }
 

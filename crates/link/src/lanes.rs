@@ -92,15 +92,7 @@ impl OneWay {
     /// Allocates and touches memory for those links that have too little in `had`, and returns what
     /// they have then. This takes time, so the caller does it, not the thread that moves packets.
     pub fn allocate(&mut self, had: &[LaneMemory]) -> Vec<LaneMemory> {
-        let has = |way: &mut LaneConfig| {
-            let had =
-                had.iter().find(|(matches, _)| *matches == way.matches).map(|(_, size)| *size);
-            if had.is_none_or(|had| had < way.size) {
-                way.ring = Some(Ring::new(way.size.get() as usize));
-            }
-            (way.matches, had.map_or(way.size, |had| had.max(way.size)))
-        };
-        self.ways.iter_mut().map(has).collect()
+        self.ways.iter_mut().map(|way| way.allocate(had)).collect()
     }
 
     /// Segments of a frame on the default link that are due within this time are delivered
@@ -117,12 +109,23 @@ impl OneWay {
     fn seed(&self, matches: Option<Match>) -> u64 {
         let Some(matches) = matches else { return self.seed };
         // FNV-1a of its text.
-        let fold = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        self.seed ^ matches.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, fold)
+        let hash = matches.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        self.seed ^ hash
     }
 }
 
 impl LaneConfig {
+    /// [`OneWay::allocate`] for one of its links.
+    fn allocate(&mut self, had: &[LaneMemory]) -> LaneMemory {
+        let had = had.iter().find(|(matches, _)| *matches == self.matches).map(|(_, size)| *size);
+        if had.is_none_or(|had| had < self.size) {
+            self.ring = Some(Ring::new(self.size.get() as usize));
+        }
+        (self.matches, had.map_or(self.size, |had| had.max(self.size)))
+    }
+
     fn lane(self, seed: u64) -> Lane {
         let ring = self.ring.unwrap_or_else(|| Ring::new(self.size.get() as usize));
         Lane::new(Link::new(&self.config, self.rtt, seed), ring, self.coalesce)

@@ -9,7 +9,7 @@ use fullpipe_flow::capture::write_ng;
 use fullpipe_model::link::DropCause;
 use fullpipe_model::link::log::{Decoder, Direction, Fate, LogError, Record, Tcp};
 use fullpipe_model::link::rule::{PacketKey, Protocol};
-use fullpipe_model::units::{Bytes, Duration, Instant};
+use fullpipe_model::units::{Bytes, Duration};
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::net::IpAddr;
@@ -90,8 +90,15 @@ impl LogFile {
     /// # Errors
     /// The file cannot be written.
     pub fn write_pcapng(&self, path: &Path) -> Result<(), LogFileError> {
-        let wrong = |cause| LogFileError::File { operation: "write", path: path.into(), cause };
-        let mut file = BufWriter::with_capacity(1 << 18, File::create(path).map_err(wrong)?);
+        self.try_write_pcapng(path).map_err(|cause| LogFileError::File {
+            operation: "write",
+            path: path.into(),
+            cause,
+        })
+    }
+
+    fn try_write_pcapng(&self, path: &Path) -> std::io::Result<()> {
+        let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
         let mut bytes = Vec::new();
         write_ng::file_header(&["to-client", "to-server"], &mut bytes);
         for record in &self.records {
@@ -99,10 +106,11 @@ impl LogFile {
             let size = record.size.get().min(u32::MAX.into()) as u32;
             let (at, head) = (record.arrival + self.epoch, headers(record));
             write_ng::packet(interface, at, &head, size, &comment(record), &mut bytes);
-            file.write_all(&bytes).map_err(wrong)?;
+            file.write_all(&bytes)?;
             bytes.clear();
         }
-        file.write_all(&bytes).and_then(|()| file.flush()).map_err(wrong)
+        file.write_all(&bytes)?;
+        file.flush()
     }
 }
 
@@ -185,14 +193,6 @@ impl From<&Record> for JsonRecord {
             Fate::Departed { at, mark, corrupt } => ("departed", at, mark, corrupt),
             Fate::Dropped { at, cause } => (cause_name(cause), at, false, None),
         };
-        let end = |source: bool| {
-            let PacketKey { source: from, destination: to, ports, .. } = record.flow?;
-            let (address, port) =
-                if source { (from, ports.map(|p| p.0)) } else { (to, ports.map(|p| p.1)) };
-            Some(port.map_or(address.to_string(), |port| {
-                std::net::SocketAddr::new(address, port).to_string()
-            }))
-        };
         JsonRecord {
             direction: direction_name(record.direction),
             number: record.number,
@@ -206,14 +206,21 @@ impl From<&Record> for JsonRecord {
             mark,
             corrupt_byte: corrupt.map(|bit| bit.byte),
             corrupt_bit: corrupt.map(|bit| bit.bit),
-            source: end(true),
-            destination: end(false),
+            source: record.flow.map(|flow| end(flow.source, flow.ports.map(|ports| ports.0))),
+            destination: record
+                .flow
+                .map(|flow| end(flow.destination, flow.ports.map(|ports| ports.1))),
             protocol: record.flow.map(|flow| flow.protocol.to_string()),
             seq: record.tcp.map(|tcp| tcp.seq),
             ack: record.tcp.map(|tcp| tcp.ack),
             payload_bytes: record.tcp.map(|tcp| tcp.payload.get()),
         }
     }
+}
+
+/// The address, with the port if there is one.
+fn end(address: IpAddr, port: Option<u16>) -> String {
+    port.map_or(address.to_string(), |port| std::net::SocketAddr::new(address, port).to_string())
 }
 
 /// `to_client`, `to_server`.
@@ -235,7 +242,6 @@ fn cause_name(cause: DropCause) -> &'static str {
 /// What happened to it, as text.
 fn comment(record: &Record) -> String {
     let copy = if record.copy { " (duplicate)" } else { "" };
-    let after = |at: Instant| at.since(record.arrival);
     let waited = match (record.queued, record.backlog) {
         (Duration::ZERO, Bytes::ZERO) => String::new(),
         (queued, backlog) => format!(", waited {queued} behind {backlog}"),
@@ -245,14 +251,16 @@ fn comment(record: &Record) -> String {
             let mark = if mark { ", marked CE" } else { "" };
             let corrupt =
                 corrupt.map(|bit| format!(", bit {} of byte {} flipped", bit.bit, bit.byte));
-            format!("left after {}{waited}{mark}{}", after(at), corrupt.unwrap_or_default())
+            let after = at.since(record.arrival);
+            format!("left after {after}{waited}{mark}{}", corrupt.unwrap_or_default())
         }
         Fate::Dropped { cause: DropCause::Loss, .. } => "lost".into(),
         Fate::Dropped { cause: DropCause::QueueFull, .. } => {
             format!("dropped, queue full at {}", record.backlog)
         }
         Fate::Dropped { at, cause: DropCause::Discipline } => {
-            format!("dropped by the queue's discipline after {}{waited}", after(at))
+            let after = at.since(record.arrival);
+            format!("dropped by the queue's discipline after {after}{waited}")
         }
     };
     format!("link #{}{copy}: {fate}", record.number)
@@ -316,6 +324,7 @@ mod tests {
     use super::*;
     use fullpipe_flow::capture::segment::{Parsed, Segment};
     use fullpipe_model::link::Bit;
+    use fullpipe_model::units::Instant;
 
     fn record(number: u64, fate: Fate) -> Record {
         Record {

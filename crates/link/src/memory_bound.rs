@@ -7,9 +7,9 @@ use fullpipe_model::units::Bytes;
 
 /// Refuses a path that needs more than `available`, with the numbers.
 pub(super) fn check(directions: [&OneWay; 2], available: Bytes) -> Result<(), EmulatorError> {
-    let sizes = || directions.into_iter().flat_map(OneWay::memory);
-    let needed = sizes().fold(Bytes::ZERO, |sum, (_, size)| sum.saturating_add(size));
-    match sizes().max_by_key(|(_, size)| *size) {
+    let sizes: Vec<_> = directions.into_iter().flat_map(OneWay::memory).collect();
+    let needed = sizes.iter().fold(Bytes::ZERO, |sum, (_, size)| sum.saturating_add(*size));
+    match sizes.into_iter().max_by_key(|(_, size)| *size) {
         Some((largest, _)) if needed > available => {
             let (rate, delay) = (largest.rate_max().unwrap_or(UNSHAPED_RATE), largest.delay_max());
             Err(EmulatorError::Memory { rate, delay, needed, available })

@@ -169,21 +169,24 @@ fn spread(seed: u64) -> u64 {
 /// super-packets.
 pub fn gso_max_segs(path: &LinkPath) -> u32 {
     let mtu = path.mtu.get().max(1);
-    let one_way = |config: &Config| {
-        if one_by_one(config) {
-            return 1;
-        }
-        let most = SUPER_PACKET_MAX.get() / mtu;
-        let Some(rate) = config.rate else { return most };
-        let room = match config.capacity(path.rtt()) {
-            Capacity::Bytes(bytes) => bytes.get() / mtu,
-            Capacity::Packets(packets) => packets,
-            Capacity::Unlimited => u64::MAX,
-        };
-        most.min(rate.over(GRAIN).get() / mtu).min(room / QUEUE_GRAINS)
+    let ways = [&path.to_client, &path.to_server];
+    let segments = ways.map(|config| segments_max(config, mtu, path.rtt()));
+    u32::try_from(segments[0].min(segments[1])).unwrap_or(1).max(1)
+}
+
+/// The same for one direction of a path.
+fn segments_max(config: &Config, mtu: u64, rtt: Duration) -> u64 {
+    if one_by_one(config) {
+        return 1;
+    }
+    let most = SUPER_PACKET_MAX.get() / mtu;
+    let Some(rate) = config.rate else { return most };
+    let room = match config.capacity(rtt) {
+        Capacity::Bytes(bytes) => bytes.get() / mtu,
+        Capacity::Packets(packets) => packets,
+        Capacity::Unlimited => u64::MAX,
     };
-    let segments = one_way(&path.to_client).min(one_way(&path.to_server));
-    u32::try_from(segments).unwrap_or(1).max(1)
+    most.min(rate.over(GRAIN).get() / mtu).min(room / QUEUE_GRAINS)
 }
 
 /// Whether packets may have different fates on purpose.

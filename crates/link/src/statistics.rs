@@ -71,6 +71,10 @@ pub struct DirectionStatistics {
 }
 
 impl DirectionStatistics {
+    fn departed_since(&self, earlier: &DirectionStatistics) -> Bytes {
+        Bytes::new(self.link.departed_bytes.saturating_sub(earlier.link.departed_bytes))
+    }
+
     /// Takes the quantiles from `lateness`.
     pub(super) fn with_lateness(self, lateness: &Lateness) -> Self {
         let [late_p50, late_p99] = [0.5, 0.99].map(|q| lateness.quantile(q));
@@ -93,13 +97,10 @@ pub struct Statistics {
 impl Statistics {
     /// IP rates to the client and to the server since `earlier`; `None` if no time has passed.
     pub fn rates_since(&self, earlier: &Statistics) -> Option<[Rate; 2]> {
-        let rate = |now: &DirectionStatistics, then: &DirectionStatistics| {
-            Bytes::new(now.link.departed_bytes.saturating_sub(then.link.departed_bytes))
-                .per(self.at.since(earlier.at))
-        };
+        let passed = self.at.since(earlier.at);
         Some([
-            rate(&self.to_client, &earlier.to_client)?,
-            rate(&self.to_server, &earlier.to_server)?,
+            self.to_client.departed_since(&earlier.to_client).per(passed)?,
+            self.to_server.departed_since(&earlier.to_server).per(passed)?,
         ])
     }
 }

@@ -151,9 +151,8 @@ impl Writer {
         let mut streams = Vec::new();
         let mut returns = Vec::new();
         for (number, path) in paths.iter().enumerate() {
-            let wrong = |cause| CaptureError::new("capture", path, cause);
-            let mut file = File::create(path).map_err(wrong)?;
-            file.write_all(&file_header(snaplen.get() as u32)).map_err(wrong)?;
+            let file = create(path, &file_header(snaplen.get() as u32))
+                .map_err(|cause| CaptureError::new("capture", path, cause))?;
             files.push((file, path.to_path_buf()));
             let (empty, give_back) = Spares::new(CHUNK, CHUNKS_PER_STREAM, CHUNKS_PER_STREAM_MAX);
             returns.push(give_back);
@@ -184,6 +183,13 @@ impl Writer {
     pub fn finish(self) -> Result<u64, CaptureError> {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
+}
+
+/// A new file that begins with `header`.
+fn create(path: &Path, header: &[u8]) -> std::io::Result<File> {
+    let mut file = File::create(path)?;
+    file.write_all(header)?;
+    Ok(file)
 }
 
 fn write(

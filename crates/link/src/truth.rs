@@ -98,10 +98,9 @@ impl Identity {
 
 fn tcp(header: &[u8], at: usize) -> Option<(Tcp, usize)> {
     let header: &[u8; 20] = header.first_chunk()?;
-    let word = |at: usize| {
-        u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-    };
-    let tcp = Tcp { seq: word(4), ack: word(8), payload: Bytes::ZERO, flags: header[13] };
+    let seq = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
+    let ack = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
+    let tcp = Tcp { seq, ack, payload: Bytes::ZERO, flags: header[13] };
     Some((tcp, at + usize::from(header[12] >> 4) * 4))
 }
 

@@ -168,8 +168,10 @@ impl Words {
     /// # Errors
     /// A scenario could not have these words, or a file cannot be read.
     pub fn path(&self) -> Result<Path, WordsError> {
-        let read = |name: &str| named_file::read(std::path::Path::new(name), named_file::DATA_MAX);
-        self.path_with(&mut |name| read(name).map_err(|error| error.to_string()))
+        self.path_with(&mut |name| {
+            named_file::read(std::path::Path::new(name), named_file::DATA_MAX)
+                .map_err(|error| error.to_string())
+        })
     }
 
     /// The same, with files read by `read`.
@@ -182,12 +184,12 @@ impl Words {
     ) -> Result<Path, WordsError> {
         let (text, lines) = self.toml();
         let mut names_file = false;
-        let mut read = |name: &str| {
-            names_file = true;
-            read(name)
-        };
-        let scenarios =
-            File::parse(&text).and_then(|file| file.scenarios_with("link", &[], &mut read));
+        let scenarios = File::parse(&text).and_then(|file| {
+            file.scenarios_with("link", &[], &mut |name| {
+                names_file = true;
+                read(name)
+            })
+        });
         let first = scenarios.map(|scenarios| scenarios.into_iter().next());
         let message = match first {
             Ok(Some(scenario)) => return Ok(scenario.path),
@@ -200,11 +202,10 @@ impl Words {
     /// The words as a scenario would write them, and for each line the option that it comes from.
     fn toml(&self) -> (String, Vec<String>) {
         let mut lines: Vec<(String, String)> = Vec::new();
-        let quoted = |value: &str| serde_json::to_string(value).unwrap_or_default();
         lines.push(("[link]".into(), String::new()));
         for (key, value) in &self.settings {
             // A number is written without quotes.
-            let shown = if key == "seed" { value.clone() } else { quoted(value) };
+            let shown = if key == "seed" { value.clone() } else { toml_string(value) };
             lines.push((format!("{key} = {shown}"), format!("--{key} {value}")));
         }
         for (number, group) in self.groups.iter().enumerate() {
@@ -213,7 +214,7 @@ impl Words {
                 lines.push(("[[link.rules]]".into(), String::new()));
             }
             for (key, value) in &group.matches {
-                lines.push((format!("{key} = {}", quoted(value)), format!("--{key} {value}")));
+                lines.push((format!("{key} = {}", toml_string(value)), format!("--{key} {value}")));
             }
             for (way, prefix) in
                 [(Directions::Both, ""), (Directions::Up, "up-"), (Directions::Down, "down-")]
@@ -230,7 +231,7 @@ impl Words {
                 }
                 for (_, key, value) in words {
                     lines.push((
-                        format!("{key} = {}", quoted(value)),
+                        format!("{key} = {}", toml_string(value)),
                         format!("--{prefix}{key} {value}"),
                     ));
                 }
@@ -244,12 +245,13 @@ impl Words {
     }
 }
 
+fn toml_string(value: &str) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
 /// As options of the command line.
 impl std::fmt::Display for Words {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let quoted = |value: &str| {
-            if value.contains(' ') { format!("'{value}'") } else { value.to_string() }
-        };
         let mut options = Vec::new();
         for group in &self.groups {
             options.extend(
@@ -266,13 +268,20 @@ impl std::fmt::Display for Words {
     }
 }
 
+/// As one word of a command line.
+fn quoted(value: &str) -> String {
+    if value.contains(' ') { format!("'{value}'") } else { value.to_string() }
+}
+
 impl Group {
     fn take_over(&mut self, words: &[(Directions, String, String)]) {
         for (way, key, value) in words {
             // Delay can be written in two ways, and for both directions at once.
-            let same = |present: &str| present == key || is_delay(present) && is_delay(key);
-            let covers = |present: Directions| *way == Directions::Both || present == *way;
-            self.words.retain(|(its, present, _)| !(covers(*its) && same(present)));
+            self.words.retain(|(its, present, _)| {
+                let same = present == key || is_delay(present) && is_delay(key);
+                let covered = *way == Directions::Both || its == way;
+                !(covered && same)
+            });
             self.words.push((*way, key.clone(), value.clone()));
         }
     }

@@ -42,13 +42,10 @@ impl Addresses {
         });
         let [a, b, c] = free.unwrap_or(CANDIDATES[0]);
         // A unique local prefix (RFC 4193) with 40 random bits of ours.
-        let v6 = |last| Ipv6Addr::new(0xfd46, 0x7069, 0x7065, 0, 0, 0, 0, last);
-        Addresses {
-            far: Ipv4Addr::new(a, b, c, 1),
-            near: Ipv4Addr::new(a, b, c, 2),
-            far6: v6(1),
-            near6: v6(2),
-        }
+        let [far6, near6] =
+            [1, 2].map(|last| Ipv6Addr::new(0xfd46, 0x7069, 0x7065, 0, 0, 0, 0, last));
+        let [far, near] = [1, 2].map(|last| Ipv4Addr::new(a, b, c, last));
+        Addresses { far, near, far6, near6 }
     }
 
     /// The far end's addresses, with their prefix lengths.
@@ -77,14 +74,14 @@ fn touch(a: &Network, b: &Network) -> bool {
 /// The networks in `/proc/net/route`, which shows the main table as hexadecimal numbers in the
 /// machine's byte order.
 pub fn parse_routes(text: &str) -> Vec<Network> {
-    let parse = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let number = |word: &&str| u32::from_str_radix(word, 16).ok();
-        let (destination, mask) = (number(words.get(1)?)?, number(words.get(7)?)?);
-        let address = Ipv4Addr::from(destination.to_ne_bytes());
-        Some(Network::new(IpAddr::V4(address), mask.count_ones() as u8))
-    };
-    text.lines().skip(1).filter_map(parse).collect()
+    text.lines().skip(1).filter_map(parse_route).collect()
+}
+
+fn parse_route(line: &str) -> Option<Network> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [destination, mask] = [1, 7].map(|at| u32::from_str_radix(words.get(at)?, 16).ok());
+    let address = Ipv4Addr::from(destination?.to_ne_bytes());
+    Some(Network::new(IpAddr::V4(address), mask?.count_ones() as u8))
 }
 
 /// Whether `/proc/net/ipv6_route` has a default route to a device other than the loopback.

@@ -38,9 +38,6 @@ impl Bounds {
         let available = descriptors.saturating_sub(OWN);
         let a_flow_each = OF_A_FLOW * FAMILIES;
         let of_flows = (available / 4).clamp(a_flow_each, FLOWS_MAX as u64 * a_flow_each);
-        let count = |descriptors: u64, of_each: u64, most: usize| {
-            usize::try_from(descriptors / of_each).map_or(most, |count| count.clamp(1, most))
-        };
         Bounds {
             connections: count(
                 available.saturating_sub(of_flows),
@@ -50,6 +47,11 @@ impl Bounds {
             flows: count(of_flows / FAMILIES, OF_A_FLOW, FLOWS_MAX),
         }
     }
+}
+
+/// How many this number of descriptors is enough for: at least one, and `most` at most.
+fn count(descriptors: u64, of_each: u64, most: usize) -> usize {
+    usize::try_from(descriptors / of_each).map_or(most, |count| count.clamp(1, most))
 }
 
 /// What the gateway could not carry.

@@ -9,7 +9,7 @@ use super::connections::CarriedConnection;
 use super::destinations::{PAUSE, THREAD_STACK};
 use fullpipe_kernel::process::wait::{self, PollFd, PollFlags};
 use fullpipe_kernel::{host::clock, socket::transparent};
-use fullpipe_model::units::Duration;
+use fullpipe_model::units::{Bytes, Duration};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
@@ -131,15 +131,15 @@ impl OneWay<'_> {
             if self.broken.load(Ordering::Acquire) {
                 return Err(ErrorKind::ConnectionReset.into());
             }
-            let told = |fd: &PollFd<'_>| fd.revents().unwrap_or(PollFlags::empty());
-            if watch_other && told(&fds[1]).contains(PollFlags::POLLERR) {
+            let [own, others] = fds.map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
+            if watch_other && others.contains(PollFlags::POLLERR) {
                 return Err(ErrorKind::ConnectionReset.into());
             }
-            if !told(&fds[0]).is_empty() {
+            if !own.is_empty() {
                 return Ok(());
             }
             // Both of its directions ended normally; it would wake this wait again and again.
-            watch_other &= told(&fds[1]).is_empty();
+            watch_other &= others.is_empty();
         }
     }
 }
@@ -147,14 +147,18 @@ impl OneWay<'_> {
 /// Waits until data written before a reset has arrived at the living side, as it would have without
 /// a gateway.
 fn drain(near: &TcpStream, far: &TcpStream) {
-    let left = || [near, far].map(|stream| transparent::unsent(stream).unwrap_or_default());
-    let (mut last, mut progress) = (left(), clock::now());
+    let streams = [near, far];
+    let (mut last, mut progress) = (streams.map(unsent), clock::now());
     while last.iter().any(|bytes| bytes.get() > 0) && clock::now().since(progress) < DRAIN {
         std::thread::park_timeout(PAUSE);
-        let now = left();
+        let now = streams.map(unsent);
         if now != last {
             progress = clock::now();
         }
         last = now;
     }
+}
+
+fn unsent(stream: &TcpStream) -> Bytes {
+    transparent::unsent(stream).unwrap_or_default()
 }

@@ -119,16 +119,15 @@ impl MachineNetwork {
     /// Inspects the machine's network and, for a gateway, leaves a process behind. Call it from
     /// `main`, before any thread and before the sandbox.
     pub fn inspect(far_end: FarEnd) -> Result<MachineNetwork, Refused> {
-        let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let taken = addresses::parse_routes(&text("/proc/net/route"));
+        let taken = addresses::parse_routes(&text_of("/proc/net/route"));
         Ok(MachineNetwork {
             far_end,
             addresses: Addresses::beside(&taken),
-            default_route6: addresses::has_default_route6(&text("/proc/net/ipv6_route")),
+            default_route6: addresses::has_default_route6(&text_of("/proc/net/ipv6_route")),
             identity: Identity::own(),
             descriptors: DescriptorLimit::own(),
             process: std::process::id(),
-            resolv_conf: text(RESOLV_CONF),
+            resolv_conf: text_of(RESOLV_CONF),
             outside: match far_end {
                 FarEnd::Gateway => Some(Arc::new(Outside::keep()?)),
                 FarEnd::Server | FarEnd::Machine => None,
@@ -139,6 +138,11 @@ impl MachineNetwork {
             },
         })
     }
+}
+
+/// Nothing if it cannot be read.
+fn text_of(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
 }
 
 impl MachineNetwork {

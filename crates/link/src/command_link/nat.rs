@@ -64,14 +64,10 @@ impl Nat {
         addresses: &Addresses,
         resolver: Option<IpAddr>,
     ) -> Result<Nat, NatError> {
-        let is_set = |name: &str| {
-            let value = name.parse().map(|name| sysctl::read(machine, &name));
-            matches!(value, Ok(Ok(value)) if value == "1")
-        };
-        if !is_set("net.ipv4.ip_forward") {
+        if !is_set(machine, "net.ipv4.ip_forward") {
             return Err(NatError::NoForwarding);
         }
-        let ipv6 = is_set("net.ipv6.conf.all.forwarding");
+        let ipv6 = is_set(machine, "net.ipv6.conf.all.forwarding");
         // For the link's own device: packets from the link may go to the loopback.
         if let Ok(name) = format!("net.ipv4.conf.{device}.route_localnet").parse() {
             sysctl::write(machine, &name, "1")?;
@@ -93,6 +89,12 @@ impl Nat {
     pub fn carries_ipv6(&self) -> bool {
         self.ipv6
     }
+}
+
+/// Whether this sysctl of `machine` is on.
+fn is_set(machine: &NetNs, name: &str) -> bool {
+    let value = name.parse().map(|name| sysctl::read(machine, &name));
+    matches!(value, Ok(Ok(value)) if value == "1")
 }
 
 const LAST: &str = "out";

@@ -31,6 +31,14 @@ pub(super) struct Gateway {
     pub(super) near: Mutex<SockDiag>,
 }
 
+impl Gateway {
+    /// Whether the command's socket that made this request is still there.
+    fn sees(&self, request: &ConnectionRequest) -> bool {
+        let mut near = self.near.lock().unwrap_or_else(PoisonError::into_inner);
+        near.sample(request.from, request.to).is_ok_and(|socket| socket.is_some())
+    }
+}
+
 /// Why an onward connection failed.
 enum NoConnection {
     /// The other machine, or one on the way, refused it.
@@ -123,17 +131,13 @@ fn answer(gateway: &Gateway, request: &ConnectionRequest, slot: &Slot) {
 fn connect(gateway: &Gateway, request: &ConnectionRequest) -> Result<TcpStream, NoConnection> {
     let target = gateway.destinations.target(request.to);
     let far = gateway.outside.begin_connect(target).map_err(|refused| refusal(refused.errno()))?;
-    let wants = || {
-        let mut near = gateway.near.lock().unwrap_or_else(PoisonError::into_inner);
-        near.sample(request.from, request.to).is_ok_and(|socket| socket.is_some())
-    };
     // A socket that was never seen is in a namespace that the command has made, so it cannot be
     // found.
-    let seen = wants();
+    let seen = gateway.sees(request);
     loop {
         let mut fds = [PollFd::new(far.as_fd(), PollFlags::POLLOUT)];
         match wait::ready(&mut fds, Some(LOOK)) {
-            Ok(0) if seen && !wants() => return Err(NoConnection::Silent),
+            Ok(0) if seen && !gateway.sees(request) => return Err(NoConnection::Silent),
             Ok(0) => {}
             Ok(_) => {
                 return match far.take_error() {
