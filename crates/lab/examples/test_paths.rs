@@ -174,7 +174,6 @@ struct Score {
 impl Score {
     /// Counts a path, and prints its line.
     fn note(&mut self, path: &Generated, run: &Value) {
-        let number = |value: &Value| value.as_f64().unwrap_or(0.0);
         let is_right = is_right(path.truth, run);
         self.right += usize::from(is_right);
         let most = Framing::IP_1500.goodput(path.rate).as_f64();
@@ -205,17 +204,25 @@ impl Score {
     }
 
     fn print(&self, count: usize) {
-        let most = |errors: &[f64]| 100.0 * errors.iter().copied().fold(0.0, f64::max);
         println!(
             "{} of {count} verdicts right; rate on full links within {:.2} %; base RTT within \
              {:.2} %; loss in its 95 % interval {} of {}",
             self.right,
-            most(&self.rate_errors),
-            most(&self.rtt_errors),
+            percent_at_most(&self.rate_errors),
+            percent_at_most(&self.rtt_errors),
             self.losses_in_interval,
             self.losses
         );
     }
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(0.0)
+}
+
+/// The largest of these shares, in percent.
+fn percent_at_most(errors: &[f64]) -> f64 {
+    100.0 * errors.iter().copied().fold(0.0, f64::max)
 }
 
 fn main() -> Result<(), Failed> {

@@ -126,15 +126,11 @@ impl Cache {
         // The folder is not ours, or cannot be made.
         let Ok(cache) = make_own(&self.folder) else { return };
         let part = format!("{key}-{}{PART}", std::process::id());
-        let keep = || -> io::Result<()> {
-            let entry = cache.make_folder(&part, 0o700)?;
-            let run = entry.make_folder(RUN, 0o700)?;
-            copy(files, &run)?;
-            run.write_whole(results::ROW, &serde_json::to_vec(row)?)?;
-            entry.write_whole(USED, b"1")?;
-            cache.rename(&part, key.to_string())
-        };
-        if keep().is_err() {
+        let kept = cache
+            .make_folder(&part, 0o700)
+            .and_then(|entry| fill(&entry, files, row))
+            .and_then(|()| cache.rename(&part, key.to_string()));
+        if kept.is_err() {
             // It exists already, or there is no room.
             let _ = cache.remove_folder(&part);
         }
@@ -214,6 +210,14 @@ impl Cache {
         }
         Ok(())
     }
+}
+
+/// Writes the whole of a new entry.
+fn fill(entry: &Folder, files: &Path, row: &RunRow) -> io::Result<()> {
+    let run = entry.make_folder(RUN, 0o700)?;
+    copy(files, &run)?;
+    run.write_whole(results::ROW, &serde_json::to_vec(row)?)?;
+    entry.write_whole(USED, b"1")
 }
 
 /// Copies a run's files except its row, which is written anew.

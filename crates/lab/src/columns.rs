@@ -96,13 +96,15 @@ fn object(value: &impl serde::Serialize) -> Map<String, Value> {
 fn words(scenario: &Scenario) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     leaves("", &Value::Object(object(scenario)), &mut found);
-    let wanted = |name: &str| {
-        WORDS.iter().any(|top| {
-            name.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
-    };
-    found.retain(|name, _| wanted(name) && !NO_WORDS.contains(&name.as_str()));
+    found.retain(|name, _| is_of_the_words(name) && !NO_WORDS.contains(&name.as_str()));
     found
+}
+
+/// Whether it is one of [`WORDS`] or within one.
+fn is_of_the_words(name: &str) -> bool {
+    WORDS.iter().any(|top| {
+        name.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
 }
 
 fn leaves(place: &str, value: &Value, found: &mut BTreeMap<String, String>) {

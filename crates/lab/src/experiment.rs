@@ -145,11 +145,12 @@ pub fn run(
     let edges = carrier.edges(scratch);
     let link = carrier.stop()?;
     let transferred = transferred?;
-    let kept = |name: &str| keep.map(|folder| folder.join(name));
+    let [server_pcap, client_pcap] =
+        ["server.pcap", "client.pcap"].map(|name| keep.map(|folder| folder.join(name)));
     let is_counted = transferred.server_samples.iter().any(|sample| sample.reasons.is_some());
     let mut carried = Carried::new(scenario, link_start, epoch).filter(|_| is_counted);
-    let at_server = connection_at(&edges.server, scenario, kept("server.pcap"), &mut |_| {})?;
-    let at_client = connection_at(&edges.client, scenario, kept("client.pcap"), &mut |packet| {
+    let at_server = connection_at(&edges.server, scenario, server_pcap, &mut |_| {})?;
+    let at_client = connection_at(&edges.client, scenario, client_pcap, &mut |packet| {
         if let Some(carried) = &mut carried {
             carried.see(packet);
         }

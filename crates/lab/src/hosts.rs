@@ -161,9 +161,8 @@ fn choose_route(
         device: end.device.clone(),
         metrics,
     };
-    let wrong = |cause| match &spec.congestion_control {
+    Netlink::open(&end.ns)?.set_route(&route).map_err(|cause| match &spec.congestion_control {
         Some(name) => HostsError::CongestionControl { host, name: name.clone(), cause },
         None => HostsError::Refused(cause),
-    };
-    Netlink::open(&end.ns)?.set_route(&route).map_err(wrong)
+    })
 }

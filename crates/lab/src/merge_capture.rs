@@ -64,10 +64,12 @@ struct PcapFile {
 
 impl PcapFile {
     fn create(path: &Path, snaplen: Bytes) -> Result<PcapFile, MergeError> {
-        let wrong = |cause| MergeError::File { operation: "create", path: readable(path), cause };
-        let mut file = BufWriter::with_capacity(1 << 18, Pending::at(path).map_err(wrong)?);
-        file.write_all(&file_header(snaplen.get() as u32)).map_err(wrong)?;
-        Ok(PcapFile { path: path.into(), file })
+        let made = Pending::at(path).and_then(|pending| {
+            let mut file = BufWriter::with_capacity(1 << 18, pending);
+            file.write_all(&file_header(snaplen.get() as u32))?;
+            Ok(PcapFile { path: path.into(), file })
+        });
+        made.map_err(|cause| MergeError::File { operation: "create", path: readable(path), cause })
     }
 
     fn write(&mut self, packet: &Packet<'_>) -> Result<(), MergeError> {

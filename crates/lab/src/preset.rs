@@ -221,6 +221,17 @@ struct LoadedRows {
     files: BTreeSet<PathBuf>,
 }
 
+impl LoadedRows {
+    /// The content of a file that a row names.
+    fn read(&mut self, path: PathBuf) -> Result<Vec<u8>, String> {
+        let bytes = named_file::read(&path, DATA_MAX).map_err(|cause| cause.to_string())?;
+        self.files.insert(path);
+        self.read += bytes.len() as u64;
+        let all = "the files that the rows name come to more than 1 GiB; use fewer rows, or smaller files";
+        if self.read > READ_MAX { Err(all.to_string()) } else { Ok(bytes) }
+    }
+}
+
 impl<'a> Library<'a> {
     fn new(over: &'a [Override], repeat: Option<u32>) -> Library<'a> {
         Library {
@@ -246,8 +257,10 @@ impl<'a> Library<'a> {
         let (over, repeat) = (self.over, self.repeat);
         let (mut runs, inner) = match self.source(name)? {
             Some(source) => {
-                let wrong = |cause| LoadError::Scenario { name: name.into(), cause };
-                (source.file.runs(over, repeat).map_err(wrong)?, source.file.include.clone())
+                let runs = source.file.runs(over, repeat);
+                let runs =
+                    runs.map_err(|cause| LoadError::Scenario { name: name.into(), cause })?;
+                (runs, source.file.include.clone())
             }
             None => (0, self.folder(name)?),
         };
@@ -270,15 +283,9 @@ impl<'a> Library<'a> {
         if source.is_file {
             made.files.insert(name.into());
         }
-        let mut read = |file: &str| {
-            let path = source.folder.join(file);
-            let bytes = named_file::read(&path, DATA_MAX).map_err(|cause| cause.to_string())?;
-            made.files.insert(path);
-            made.read += bytes.len() as u64;
-            let all = "the files that the rows name come to more than 1 GiB; use fewer rows, or smaller files";
-            if made.read > READ_MAX { Err(all.to_string()) } else { Ok(bytes) }
-        };
-        let own = source.file.scenarios_with(stem, self.over, &mut read);
+        let own = source
+            .file
+            .scenarios_with(stem, self.over, &mut |file| made.read(source.folder.join(file)));
         made.rows.extend(own.map_err(|cause| LoadError::Scenario { name: name.into(), cause })?);
         source.file.include.iter().try_for_each(|included| self.rows(included, made))
     }

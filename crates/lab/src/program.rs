@@ -568,18 +568,23 @@ fn run_connected(
 ) -> Result<ClientExit, ProgramError> {
     command.stderr(Stdio::piped());
     place(&scenario.hosts.client, &mut command)?;
-    let mut child = spawn(&mut command, program)?;
-    let wrong = |cause| ProgramError::Process { operation: "wait for", program, cause };
+    wait_for(spawn(&mut command, program)?, stop).map_err(|cause| ProgramError::Process {
+        operation: "wait for",
+        program,
+        cause,
+    })
+}
+
+fn wait_for(mut child: Child, stop: &Stop) -> std::io::Result<ClientExit> {
     let mut waited_for_cpu = None;
-    while child.try_wait().map_err(wrong)?.is_none() {
+    while child.try_wait()?.is_none() {
         waited_for_cpu = sched::waited_for_cpu_of(child.id()).or(waited_for_cpu);
         if stop.is_stopped() {
-            child.kill().map_err(wrong)?;
+            child.kill()?;
         }
         std::thread::park_timeout(Duration::from_millis(20).into());
     }
-    let output = child.wait_with_output().map_err(wrong)?;
-    Ok(ClientExit { output, waited_for_cpu })
+    Ok(ClientExit { output: child.wait_with_output()?, waited_for_cpu })
 }
 
 /// The error for a client without a result.

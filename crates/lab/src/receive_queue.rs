@@ -35,18 +35,20 @@ pub struct ReceiveQueue {
 impl ReceiveQueue {
     /// `None` where nothing was sampled.
     pub fn of(looks: &[Held]) -> Option<ReceiveQueue> {
-        let count = u64::try_from(looks.len()).ok().filter(|count| *count > 0)?;
-        let mean = |amount: fn(&Held) -> Bytes| {
-            let sum: u128 = looks.iter().map(|held| u128::from(amount(held).get())).sum();
-            Bytes::new(u64::try_from(sum / u128::from(count)).unwrap_or(u64::MAX))
-        };
-        let most = |amount: fn(&Held) -> Bytes| looks.iter().map(amount).max().unwrap_or_default();
-        let (queue, memory) = (|held: &Held| held.queue, |held: &Held| held.memory);
+        let queues = looks.iter().map(|held| held.queue);
+        let memories = looks.iter().map(|held| held.memory);
         Some(ReceiveQueue {
-            mean: Held { queue: mean(queue), memory: mean(memory) },
-            most: Held { queue: most(queue), memory: most(memory) },
+            most: Held { queue: queues.clone().max()?, memory: memories.clone().max()? },
+            mean: Held { queue: mean(queues)?, memory: mean(memories)? },
         })
     }
+}
+
+/// `None` where there is nothing.
+fn mean(amounts: impl ExactSizeIterator<Item = Bytes>) -> Option<Bytes> {
+    let count = u128::try_from(amounts.len()).ok()?;
+    let sum: u128 = amounts.map(|amount| u128::from(amount.get())).sum();
+    Some(Bytes::new(u64::try_from(sum.checked_div(count)?).unwrap_or(u64::MAX)))
 }
 
 /// Whether the data comes on several connections.

@@ -54,8 +54,7 @@ impl Sampler {
         counts: Counts,
     ) -> Result<Sampler, Refused> {
         let mut diag = SockDiag::open_in(ns)?;
-        let wrong = |cause| Refused::new("stop and wait for", "socket sampler", cause);
-        let (stopped, stop) = std::io::pipe().map_err(wrong)?;
+        let (stopped, stop) = std::io::pipe().map_err(failed_wait)?;
         let thread = std::thread::Builder::new()
             .name(format!("sample-{}", ns.label()))
             .spawn(move || {
@@ -72,7 +71,7 @@ impl Sampler {
                         let missed = now.since(due).as_nanos() / interval.as_nanos().max(1) + 1;
                         due = due + interval.saturating_mul(missed);
                     }
-                    if wait::readable(&stopped, Some(due.since(now))).map_err(wrong)? {
+                    if wait::readable(&stopped, Some(due.since(now))).map_err(failed_wait)? {
                         return Ok(sampled);
                     }
                 }
@@ -107,6 +106,10 @@ impl Sampled {
     }
 }
 
+fn failed_wait(cause: std::io::Error) -> Refused {
+    Refused::new("stop and wait for", "socket sampler", cause)
+}
+
 /// Takes a sample, and gives the time at which it was taken.
 fn follow(
     diag: &mut SockDiag,
@@ -127,8 +130,10 @@ fn follow(
             if counts == Counts::All && !found.is_empty() {
                 sampled.held.push(Held::of(&found));
             }
-            let is_it = |one: &Sample| followed.is_none_or(|ends| (one.local, one.remote) == ends);
-            samples.extend(found.into_iter().find(is_it));
+            let mut found = found.into_iter();
+            samples.extend(
+                found.find(|one| followed.is_none_or(|ends| (one.local, one.remote) == ends)),
+            );
         }
     }
     let now = samples[before..].last();

@@ -37,21 +37,23 @@ pub(crate) struct EndTuning {
 
 /// The settings of both ends of the scenario: the kernel's own where it names none.
 pub(crate) fn ends(scenario: &Scenario, kernel: KernelVersion) -> EndTuning {
-    let settings = |host: &Host| {
-        let mut settings = HostSettings::defaults(kernel);
-        for sysctl in Sysctl::OF_WINDOWS {
-            let Some(text) = host.sysctl.get(sysctl.name()) else { continue };
-            // The kernel has already refused invalid values when the scenario ran.
-            let _ = settings.read(sysctl, &text.0);
-        }
-        settings
-    };
-    let mut sender = settings(&scenario.hosts.server);
-    let mut receiver = settings(&scenario.hosts.client);
+    let mut sender = settings(&scenario.hosts.server, kernel);
+    let mut receiver = settings(&scenario.hosts.client, kernel);
     sender.so_sndbuf = scenario.transfer.send_buffer;
     receiver.so_rcvbuf = scenario.transfer.receive_buffer;
     sender.write = write_of(scenario.transfer.server);
     EndTuning { sender, receiver }
+}
+
+/// The settings that a host names, and the kernel's own.
+fn settings(host: &Host, kernel: KernelVersion) -> HostSettings {
+    let mut settings = HostSettings::defaults(kernel);
+    for sysctl in Sysctl::OF_WINDOWS {
+        let Some(text) = host.sysctl.get(sysctl.name()) else { continue };
+        // The kernel has already refused invalid values when the scenario ran.
+        let _ = settings.read(sysctl, &text.0);
+    }
+    settings
 }
 
 /// What a server writes at once.

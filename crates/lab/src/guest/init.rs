@@ -61,12 +61,11 @@ fn console(error: &str) {
 
 /// What the machine as a whole decides and an ordinary one would have.
 fn settle() -> Result<(), String> {
-    let wrong = |what: &str, error: std::io::Error| format!("set {what} in the guest: {error}");
     std::fs::write("/proc/sys/net/ipv4/tcp_mem", TCP_MEM)
-        .map_err(|error| wrong("net.ipv4.tcp_mem", error))?;
+        .map_err(|error| format!("set net.ipv4.tcp_mem in the guest: {error}"))?;
     wait::ready(&mut [], Some(FIRST_TICKS))
         .map(drop)
-        .map_err(|error| wrong("the clock going", error))
+        .map_err(|error| format!("set the clock going in the guest: {error}"))
 }
 
 fn run(meeting: &Path) -> Result<Answer, String> {
@@ -82,25 +81,28 @@ fn run(meeting: &Path) -> Result<Answer, String> {
         .then(|| WindowAgent::start(&hosts.client))
         .transpose()
         .map_err(|error| error.to_string())?;
-    let work = |inside: &Inside| {
-        let answer = match guest::keep_program_in_memory() {
-            Ok(()) => one(inside, &job, meeting),
-            Err(error) => Answer::Failed(error.to_string()),
-        };
-        match answer.write(meeting) {
-            Ok(()) => 0,
-            Err(error) => {
-                console(&error.to_string());
-                1
-            }
-        }
-    };
-    let exit = sandbox::run(&sandbox::SandboxOptions::default(), work)
+    let options = sandbox::SandboxOptions::default();
+    let exit = sandbox::run(&options, |inside| answer(inside, &job, meeting))
         .map_err(|error| error.to_string())?;
     // The answer was written in there: this process is another one.
     match exit {
         sandbox::Exit::Code(0) => Answer::read(meeting).map_err(|error| error.to_string()),
         exit => Err(format!("the run in the guest ended with {}", exit.code())),
+    }
+}
+
+/// Runs the job, writes the answer, and gives the code to end with.
+fn answer(inside: &Inside, job: &Job, meeting: &Path) -> i32 {
+    let answer = match guest::keep_program_in_memory() {
+        Ok(()) => one(inside, job, meeting),
+        Err(error) => Answer::Failed(error.to_string()),
+    };
+    match answer.write(meeting) {
+        Ok(()) => 0,
+        Err(error) => {
+            console(&error.to_string());
+            1
+        }
     }
 }
 

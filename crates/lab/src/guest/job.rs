@@ -92,14 +92,18 @@ pub fn results(folder: &Path) -> PathBuf {
 /// The files of the guest's one run among its results.
 pub(crate) fn first_run(folder: &Path) -> Result<PathBuf, JobError> {
     let results = results(folder);
-    let wrong = |cause| JobError::File { operation: "read", path: results.clone(), cause };
-    for entry in fs::read_dir(&results).map_err(wrong)? {
-        let path = entry.map_err(wrong)?.path();
+    let first = first_folder(&results);
+    first.map_err(|cause| JobError::File { operation: "read", path: results, cause })
+}
+
+fn first_folder(folder: &Path) -> io::Result<PathBuf> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
         if path.is_dir() {
             return Ok(path);
         }
     }
-    Err(wrong(io::ErrorKind::NotFound.into()))
+    Err(io::ErrorKind::NotFound.into())
 }
 
 /// Tells the host how far the run is. Virtual time stands still meanwhile.

@@ -1,7 +1,7 @@
 //! Many connections at the same time, whose readers differ.
 
 use super::{ProgramError, Received};
-use fullpipe_model::scenario::{Readers, Scenario};
+use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_transfer::{
     DownloadOptions, DownloadOutcome, DownloadRequest, Resource, Stop, Timing, download_all,
@@ -13,7 +13,7 @@ pub fn receive(
     resource: &Resource,
     stop: &Stop,
 ) -> Result<Received, ProgramError> {
-    let requests = |readers: &Readers| {
+    let requests = scenario.transfer.readers.iter().flat_map(|readers| {
         let options = DownloadOptions {
             max_duration: Some(scenario.transfer.duration),
             read_rate: readers.read_rate,
@@ -21,9 +21,8 @@ pub fn receive(
         };
         let request = DownloadRequest { resource: resource.clone(), options };
         vec![request; readers.connections as usize]
-    };
-    let requests = scenario.transfer.readers.iter().flat_map(requests).collect();
-    let downloads = download_all(requests, stop)?;
+    });
+    let downloads = download_all(requests.collect(), stop)?;
     let body = downloads.iter().map(|one| one.body).sum::<Bytes>();
     let complete = downloads.iter().all(|one| one.outcome == DownloadOutcome::Complete);
     let timings = downloads.iter().map(|one| one.timing);

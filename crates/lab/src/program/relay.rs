@@ -11,7 +11,7 @@ use fullpipe_kernel::socket::pacing::pace;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::Duration;
 use fullpipe_peer::relay::{
-    CarrierSockets, Carriers, Entry, FarEnd, FarEndOptions, Relay, RelayOptions,
+    CarrierSockets, Carriers, Entry, FarEnd, FarEndOptions, Observer, Relay, RelayOptions,
 };
 use fullpipe_peer::{Channel, Daemon, Keys, Limits, PrivateKey, Service, Session, Transport};
 use fullpipe_transfer::{DownloadOptions, DownloadRequest, Resource, Stop};
@@ -48,13 +48,16 @@ struct RelayIdentity {
 
 impl RelayIdentity {
     fn new() -> Result<RelayIdentity, ProgramError> {
-        let made = || PrivateKey::generate().ok_or_else(|| failed("no random numbers"));
-        Ok(RelayIdentity { near: made()?, far: made()? })
+        Ok(RelayIdentity { near: new_key()?, far: new_key()? })
     }
 
     fn near_keys(&self) -> Option<Keys> {
         Some(Keys { own: self.near.clone(), server: self.far.public()? })
     }
+}
+
+fn new_key() -> Result<PrivateKey, ProgramError> {
+    PrivateKey::generate().ok_or_else(|| failed("no random numbers"))
 }
 
 /// Fetches `resource` through a relay whose far end is in `server`; the calling thread is in the
@@ -132,12 +135,7 @@ fn through(
     std::thread::scope(|scope| {
         let relaying = scope.spawn(move || near.run(over, over, |_| {}));
         let until = clock::now() + CONNECTED_WITHIN;
-        let are_connected = || {
-            let status = observer.wait_for_status();
-            let sessions = status.map_or(Vec::new(), |status| status.sessions);
-            sessions.iter().any(|session| session.carriers.len() >= carriers.into())
-        };
-        while !are_connected() && clock::now() < until && !stop.is_stopped() {
+        while !has_connected(&observer, carriers) && clock::now() < until && !stop.is_stopped() {
             std::thread::sleep(LOOK.into());
         }
         let options =
@@ -155,6 +153,13 @@ fn through(
             _ => got,
         }
     })
+}
+
+/// Whether a session has as many as these `carriers`.
+fn has_connected(observer: &Observer, carriers: u16) -> bool {
+    let status = observer.wait_for_status();
+    let sessions = status.map_or(Vec::new(), |status| status.sessions);
+    sessions.iter().any(|session| session.carriers.len() >= carriers.into())
 }
 
 /// As the programs have them; the congestion control is the host's.

@@ -113,13 +113,14 @@ pub(super) fn write_json(
 
 /// Writes values as lines of JSON, each with the version of its schema.
 fn write_lines(folder: &Folder, name: &str, lines: &[impl Serialize]) -> Result<(), ResultsError> {
-    let write = || -> std::io::Result<()> {
-        let mut file = BufWriter::new(folder.create(name)?);
-        for line in lines {
-            serde_json::to_writer(&mut file, &Versioned::new(line))?;
-            file.write_all(b"\n")?;
-        }
-        file.flush()
-    };
-    write().map_err(|cause| ResultsError::file("write", &folder.path().join(name), cause))
+    let written = folder.create(name).and_then(|file| write_lines_to(BufWriter::new(file), lines));
+    written.map_err(|cause| ResultsError::file("write", &folder.path().join(name), cause))
+}
+
+fn write_lines_to(mut file: impl Write, lines: &[impl Serialize]) -> std::io::Result<()> {
+    for line in lines {
+        serde_json::to_writer(&mut file, &Versioned::new(line))?;
+        file.write_all(b"\n")?;
+    }
+    file.flush()
 }

@@ -56,6 +56,11 @@ impl Manifest {
         write_json(folder, MANIFEST, self)
     }
 
+    /// The same runs, all of them made here.
+    pub(super) fn whole(&self) -> Manifest {
+        Manifest { shard: None, ..self.clone() }
+    }
+
     /// Refuses a directory whose runs are not these.
     pub(crate) fn check_same(&self, folder: &Folder) -> Result<(), ManifestError> {
         match self.difference(&Manifest::read(folder)?) {
@@ -100,20 +105,26 @@ impl Manifest {
 
     /// The rows of the finished runs in `folder`, each at its position.
     pub(crate) fn finished(&self, folder: &Folder) -> Result<Vec<Option<RunRow>>, ResultsError> {
-        let place = |(index, run): (usize, &Planned)| {
-            if !self.has(index) {
-                return Ok(None);
-            }
-            let name = folder_name(index, &run.name, self.digits());
-            match folder.folder(&name) {
-                Ok(run) => row(&run),
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(cause) => {
-                    Err(ResultsError::file("read results", &folder.path().join(name), cause))
-                }
-            }
-        };
-        self.runs.iter().enumerate().map(place).collect()
+        let runs = self.runs.iter().enumerate();
+        runs.map(|(index, run)| self.finished_row(folder, index, run)).collect()
+    }
+
+    /// The row of `run`, which is at `index`, if it is made here and finished.
+    fn finished_row(
+        &self,
+        folder: &Folder,
+        index: usize,
+        run: &Planned,
+    ) -> Result<Option<RunRow>, ResultsError> {
+        if !self.has(index) {
+            return Ok(None);
+        }
+        let name = folder_name(index, &run.name, self.digits());
+        match folder.folder(&name) {
+            Ok(run) => row(&run),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(ResultsError::file("read results", &folder.path().join(name), cause)),
+        }
     }
 
     /// Digits of a run's number in its folder's name.

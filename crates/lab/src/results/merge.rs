@@ -41,9 +41,9 @@ pub fn merge_shards(shards: &[PathBuf], out: &Path) -> Result<Merged, MergeError
     check_complete(&made)?;
     let lines = made.iter().map(ShardResults::lines).collect::<Result<Vec<_>, _>>()?;
     write(&made, &lines, out)?;
-    let all = || lines.iter().flatten();
-    let failed = all().filter(|line| line.is_failed).count();
-    Ok(Merged { shards: made.len(), rows: all().count(), failed })
+    let rows = lines.iter().map(Vec::len).sum();
+    let failed = lines.iter().flatten().filter(|line| line.is_failed).count();
+    Ok(Merged { shards: made.len(), rows, failed })
 }
 
 /// The results of one shard.
@@ -95,12 +95,11 @@ impl ShardResults {
 
     /// Its rows, each of the run that it must be of, and with its folder where it did not fail.
     fn lines(&self) -> Result<Vec<RowLine>, MergeError> {
-        let unreadable = |cause| MergeError::Unreadable { path: self.path(), cause };
-        let bytes = self.folder.read(ROWS).map_err(unreadable)?;
+        let bytes = self.folder.read(ROWS).map_err(|cause| self.unreadable(cause))?;
         let mut lines = Vec::new();
         for (place, line) in self.places().zip(bytes.split_inclusive(|&byte| byte == b'\n')) {
             let read: RunRow =
-                serde_json::from_slice(line).map_err(|error| unreadable(error.into()))?;
+                serde_json::from_slice(line).map_err(|error| self.unreadable(error.into()))?;
             let planned = &self.manifest.runs[place];
             if (&read.name, read.repetition) != (&planned.name, planned.repetition)
                 || !(read.is_failed() || self.has_run(place)?)
@@ -115,6 +114,10 @@ impl ShardResults {
             return Err(MergeError::Unfinished { path: self.path(), shard, done, total });
         }
         Ok(lines)
+    }
+
+    fn unreadable(&self, cause: io::Error) -> MergeError {
+        MergeError::Unreadable { path: self.path(), cause }
     }
 
     fn has_run(&self, place: usize) -> Result<bool, ResultsError> {
@@ -140,8 +143,7 @@ fn check_complete(made: &[ShardResults]) -> Result<(), MergeError> {
             let (a, b) = (first.shard, other.shard);
             return Err(differ(format!("the former is shard {a}, the latter {b}")));
         }
-        let whole = |of: &ShardResults| Manifest { shard: None, ..of.manifest.clone() };
-        if let Some(difference) = whole(other).difference(&whole(first)) {
+        if let Some(difference) = other.manifest.whole().difference(&first.manifest.whole()) {
             return Err(differ(difference));
         }
     }
@@ -168,8 +170,9 @@ fn write(made: &[ShardResults], lines: &[Vec<RowLine>], out: &Path) -> Result<()
     part.push(name);
     part.push(format!(".{}.part", std::process::id()));
     let folder = above.make_folder(&part, mode_in(&above)).map_err(failed)?;
-    let named = || folder.sync_file_system().and_then(|()| above.rename(&part, name));
-    let written = fill(&folder, made, lines).and_then(|()| named().map_err(failed));
+    let written = fill(&folder, made, lines).and_then(|()| {
+        folder.sync_file_system().and_then(|()| above.rename(&part, name)).map_err(failed)
+    });
     written.inspect_err(|_| {
         // The error is what matters; what stays has the name of something incomplete.
         let _ = above.remove_folder(&part);
@@ -182,7 +185,7 @@ fn fill(
     lines: &[Vec<RowLine>],
 ) -> Result<(), ResultsError> {
     let Some(first) = made.first() else { return Ok(()) };
-    let whole = Manifest { shard: None, ..first.manifest.clone() };
+    let whole = first.manifest.whole();
     let mut rows = Vec::new();
     let mut lines: Vec<_> = lines.iter().map(|lines| lines.iter()).collect();
     for place in 0..whole.runs.len() {

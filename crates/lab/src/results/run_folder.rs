@@ -112,10 +112,9 @@ pub(super) fn folder_name(index: usize, name: &str, digits: usize) -> String {
 /// # Errors
 /// A row cannot be read, or is not valid.
 pub(crate) fn row(run: &Folder) -> Result<Option<RunRow>, ResultsError> {
-    let failed = |cause| ResultsError::file("read row", &run.path().join(ROW), cause);
-    match run.read(ROW) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|cause| failed(cause.into())),
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(cause) => Err(failed(cause)),
-    }
+    let read = match run.read(ROW) {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        read => read.and_then(|bytes| Ok(serde_json::from_slice(&bytes)?)),
+    };
+    read.map(Some).map_err(|cause| ResultsError::file("read row", &run.path().join(ROW), cause))
 }

@@ -90,14 +90,12 @@ impl Results {
         manifest: &Manifest,
     ) -> Result<Results, ResultsError> {
         write_json(&folder, ENVIRONMENT, environment)?;
-        let failed = |cause| ResultsError::file("write", &folder.path().join(ROWS), cause);
-        match folder.remove_file(ROWS) {
-            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                return Err(failed(cause));
-            }
-            _ => {}
-        }
-        let rows = folder.create(ROWS).map_err(failed)?;
+        let rows = match folder.remove_file(ROWS) {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => Err(cause),
+            _ => folder.create(ROWS),
+        };
+        let rows =
+            rows.map_err(|cause| ResultsError::file("write", &folder.path().join(ROWS), cause))?;
         Ok(Results { folder, rows, digits: manifest.digits() })
     }
 

@@ -81,9 +81,9 @@ impl Guests<'_> {
         waiting: &[usize],
         collector: &mut Collector<'_>,
     ) -> Result<(), LabError> {
-        let cpus = || available_parallelism().map_or(1, NonZeroUsize::get);
+        let jobs = self.options.jobs.or_else(|| available_parallelism().ok());
         let mut room = Room {
-            jobs: self.options.jobs.map_or_else(cpus, NonZeroUsize::get),
+            jobs: jobs.map_or(1, NonZeroUsize::get),
             memory: host::memory_available().unwrap_or(Bytes::MAX),
             cpus: Vec::new(),
             taken: BTreeMap::new(),
@@ -165,7 +165,8 @@ impl Guests<'_> {
             keep_captures: self.options.keep_captures,
         };
         let sender = sender.clone();
-        let work = move || {
+        let thread = Builder::new().name(format!("guest-{index}"));
+        let started = thread.spawn_scoped(scope, move || {
             if let Some(cpu) = cpu {
                 // The guest's processes inherit it. If it is refused, they are only slower.
                 let _ = Placement { cpus: vec![cpu], nice: None }.apply();
@@ -175,8 +176,7 @@ impl Guests<'_> {
                 |elapsed, body| drop(sender.send(Message::Progress(index, elapsed, body)));
             let result = guest::run(self.inside, kernel, &self.options.limits, &job, &mut progress);
             drop(sender.send(Message::Done(index, Box::new(result))));
-        };
-        let started = Builder::new().name(format!("guest-{index}")).spawn_scoped(scope, work);
+        });
         started
             .map_err(|cause| LabError::Prepare { operation: "start thread for a guest", cause })?;
         Ok(true)

@@ -30,18 +30,10 @@ impl Here<'_> {
     ) -> Result<(), LabError> {
         let scenario = &run.scenario;
         let kernel = &self.environment.host.kernel;
-        let wrong = |cause| LabError::Guest { name: scenario.name.clone(), cause: Box::new(cause) };
-        if let Some(asked) =
-            scenario.kernel.as_deref().filter(|asked| !guest::Kernel::is_release(kernel, asked))
-        {
-            return Err(wrong(GuestError::OtherKernel {
-                asked: asked.into(),
-                running: kernel.clone(),
-            }));
-        }
-        if scenario.hosts.client.window_agent && *self.engine != Engine::Guest {
-            return Err(wrong(GuestError::AgentInRealTime));
-        }
+        self.check(scenario).map_err(|cause| LabError::Guest {
+            name: scenario.name.clone(),
+            cause: Box::new(cause),
+        })?;
         collector.tell(Event::Started { index, scenario });
         let part = collector
             .results
@@ -72,6 +64,20 @@ impl Here<'_> {
         collector.keep(index, row)
     }
 
+    /// Refuses a scenario that only a guest can run.
+    fn check(&self, scenario: &Scenario) -> Result<(), GuestError> {
+        let running = &self.environment.host.kernel;
+        if let Some(asked) =
+            scenario.kernel.as_deref().filter(|asked| !guest::Kernel::is_release(running, asked))
+        {
+            return Err(GuestError::OtherKernel { asked: asked.into(), running: running.clone() });
+        }
+        if scenario.hosts.client.window_agent && *self.engine != Engine::Guest {
+            return Err(GuestError::AgentInRealTime);
+        }
+        Ok(())
+    }
+
     /// The clock of these runs.
     pub(super) fn clock(&self) -> Clock {
         if *self.engine == Engine::Guest { Clock::Virtual } else { Clock::Real }
@@ -86,7 +92,6 @@ impl Here<'_> {
         collector: &mut Collector<'_>,
     ) -> Result<Outcome, LabError> {
         let scratch = Scratch(self.inside.journal().scratch_directory("run")?);
-        let mut progress = |elapsed, body| collector.tell(Event::Progress { index, elapsed, body });
         let virtual_time = *self.engine == Engine::Guest;
         experiment::run(
             scenario,
@@ -94,7 +99,7 @@ impl Here<'_> {
             keep,
             virtual_time,
             &self.inside.interrupt(),
-            &mut progress,
+            &mut |elapsed, body| collector.tell(Event::Progress { index, elapsed, body }),
         )
         .map_err(|cause| LabError::Run { name: scenario.name.clone(), cause })
     }

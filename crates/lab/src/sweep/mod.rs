@@ -73,8 +73,8 @@ pub fn plan(scenarios: &[Scenario], repeat: Option<u32>) -> Vec<Run> {
 
 /// Those of a sweep's `runs` that belong to `shard`, each with its place.
 pub fn runs_of(runs: &[Run], shard: Option<Shard>) -> impl Iterator<Item = (usize, &Run)> {
-    let is_in = move |place| shard.is_none_or(|shard| shard.has(place));
-    runs.iter().enumerate().filter(move |(place, _)| is_in(*place))
+    let placed = runs.iter().enumerate();
+    placed.filter(move |(place, _)| shard.is_none_or(|shard| shard.has(*place)))
 }
 
 /// For each of `runs` the digest of everything that its result depends on in virtual time; in real
@@ -166,12 +166,12 @@ fn in_guest(engine: &Engine, scenario: &Scenario) -> bool {
 
 /// The manifest of a results directory for `runs`.
 fn manifest(runs: &[Run], shard: Option<Shard>, keys: &Keys) -> Manifest {
-    let planned = |run: &Run| Planned {
+    let runs = runs.iter().map(|run| Planned {
         name: run.scenario.name.clone(),
         repetition: run.repetition,
         key: keys.of(run).to_string(),
-    };
-    Manifest { shard, runs: runs.iter().map(planned).collect() }
+    });
+    Manifest { shard, runs: runs.collect() }
 }
 
 /// Opens the results directory; also returns the rows that are already in it.

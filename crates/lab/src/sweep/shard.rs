@@ -54,11 +54,11 @@ impl FromStr for Shard {
     fn from_str(text: &str) -> Result<Shard, ShardError> {
         let wrong = |why| ShardError(text.into(), why);
         let (number, of) = text.split_once('/').ok_or_else(|| wrong("there is no slash"))?;
-        let parse = |part: &str| {
+        let numbers = [number, of].map(|part| {
             let is_number = part.bytes().all(|byte| byte.is_ascii_digit());
             is_number.then(|| part.parse::<usize>().ok()).flatten()
-        };
-        let (Some(number), Some(of)) = (parse(number), parse(of)) else {
+        });
+        let [Some(number), Some(of)] = numbers else {
             return Err(wrong("it is not two whole numbers"));
         };
         if of > SHARDS_MAX {

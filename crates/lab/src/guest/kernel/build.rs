@@ -79,9 +79,11 @@ impl KernelBuild {
     /// # Errors
     /// Missing tools all at once; a failed step with the end of what it printed.
     pub fn run(&self, observer: &mut dyn FnMut(BuildStep)) -> Result<Kernel, BuildError> {
-        let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        if !self.version.split_once('.').is_some_and(|(major, minor)| plain(major) && plain(minor))
-        {
+        let is_version = self.version.split_once('.').is_some_and(|(major, minor)| {
+            let mut numbers = [major, minor].into_iter();
+            numbers.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+        });
+        if !is_version {
             return Err(BuildError::Version(self.version.clone()));
         }
         self.run_in(&Kernel::cache_folder().ok_or(BuildError::NoCache)?, observer)

@@ -33,6 +33,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// The kernel's program in its directory.
 const PROGRAM: &str = "linux";
@@ -115,6 +116,12 @@ impl Kernel {
         self.key.contains(TRUTH_MARK)
     }
 
+    /// What decides which comes first: the release, when it was built, its key.
+    fn rank(&self) -> (Option<KernelVersion>, Option<SystemTime>, String) {
+        let built = self.program.metadata().and_then(|program| program.modified());
+        (self.release.parse().ok(), built.ok(), self.key.clone())
+    }
+
     /// A path to the very file that was checked, for this process.
     pub(crate) fn executable(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.program.as_raw_fd()))
@@ -160,10 +167,7 @@ pub(crate) fn cached_in(folder: &Path) -> Result<Vec<Kernel>, CacheError> {
             Err(_) => {}
         }
     }
-    let version = |kernel: &Kernel| kernel.release.parse::<KernelVersion>().ok();
-    let built = |kernel: &Kernel| kernel.program.metadata().and_then(|of| of.modified()).ok();
-    let rank = |kernel: &Kernel| (version(kernel), built(kernel), kernel.key.clone());
-    found.sort_by_cached_key(|kernel| std::cmp::Reverse(rank(kernel)));
+    found.sort_by_cached_key(|kernel| std::cmp::Reverse(kernel.rank()));
     Ok(found)
 }
 

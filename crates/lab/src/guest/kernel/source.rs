@@ -36,18 +36,9 @@ impl FromStr for KernelSource {
 impl KernelSource {
     /// What it is called in the digest: another file, or another state of it, is another source.
     pub(super) fn identity(&self, version: &str) -> Result<String, BuildError> {
-        let of = |path: &Path| {
-            let path =
-                fs::canonicalize(path).map_err(|cause| BuildError::file("find", path, cause))?;
-            let metadata =
-                fs::metadata(&path).map_err(|cause| BuildError::file("look at", &path, cause))?;
-            let modified =
-                metadata.modified().map_err(|cause| BuildError::file("look at", &path, cause))?;
-            Ok(format!("{} {modified:?}", path.display()))
-        };
         match self {
             KernelSource::Debian => Ok(format!("debian {version}")),
-            KernelSource::Tarball(path) | KernelSource::Tree(path) => of(path),
+            KernelSource::Tarball(path) | KernelSource::Tree(path) => state_of(path),
         }
     }
 
@@ -72,6 +63,15 @@ impl KernelSource {
         }
         fs::rename(&part, tree).map_err(|cause| BuildError::file("complete", tree, cause))
     }
+}
+
+/// Its whole path and when it was changed last.
+fn state_of(path: &Path) -> Result<String, BuildError> {
+    let path = fs::canonicalize(path).map_err(|cause| BuildError::file("find", path, cause))?;
+    let modified = fs::metadata(&path)
+        .and_then(|metadata| metadata.modified())
+        .map_err(|cause| BuildError::file("look at", &path, cause))?;
+    Ok(format!("{} {modified:?}", path.display()))
 }
 
 fn untar(tarball: &Path, into: &Path) -> Result<(), BuildError> {
