@@ -121,12 +121,11 @@ impl Knob {
     /// The kernel would not take it, or it has no meaning.
     pub fn checked(&self, text: &str) -> Result<Value, ValueError> {
         let value = self.read(text)?;
-        let within = |least: i64, most: i64| {
-            value.numbers().iter().all(|number| (least..=most).contains(number))
-        };
         let is_fine = match (self.shape(), &value) {
-            (Shape::Number(least, most), _) => within(least, most),
-            (Shape::Triple(least, most), _) => within(least, most) && value.numbers().is_sorted(),
+            (Shape::Number(least, most), _) => value.is_within(least, most),
+            (Shape::Triple(least, most), _) => {
+                value.is_within(least, most) && value.numbers().is_sorted()
+            }
             (Shape::Name, Value::Name(name)) => is_name(name),
             (Shape::Name, _) => false,
         };
@@ -217,19 +216,13 @@ impl std::str::FromStr for Knob {
     type Err = ParseKnobError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let device = |name: &str| {
-            let is_name = !name.is_empty()
-                && name.len() < 16
-                && name.chars().all(|c| c.is_ascii_graphic() && c != '/' && c != '\'');
-            is_name.then(|| name.to_string())
-        };
         let words: Vec<&str> = text.split_whitespace().collect();
         let found = match words[..] {
-            ["device", name, "txqueuelen"] => device(name).map(Knob::QueueLength),
+            ["device", name, "txqueuelen"] => device_of(name).map(Knob::QueueLength),
             ["route", destination, "dev", name, metric] => (|| {
                 let (destination, prefix_len) = destination_of(destination)?;
                 let metric = RouteMetric::ALL.into_iter().find(|one| one.name() == metric)?;
-                let route = RouteName { destination, prefix_len, device: device(name)? };
+                let route = RouteName { destination, prefix_len, device: device_of(name)? };
                 Some(Knob::Route(route, metric))
             })(),
             [name] => Sysctl::named(name).map(Knob::Sysctl),
@@ -241,10 +234,17 @@ impl std::str::FromStr for Knob {
 
 /// As the kernel takes names of congestion controls and queueing disciplines.
 fn is_name(word: &str) -> bool {
-    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     word.len() < 16
         && word.starts_with(|c: char| c.is_ascii_alphabetic())
-        && word.chars().all(letter)
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+/// As the kernel takes names of devices.
+fn device_of(name: &str) -> Option<String> {
+    let is_name = !name.is_empty()
+        && name.len() < 16
+        && name.chars().all(|c| c.is_ascii_graphic() && c != '/' && c != '\'');
+    is_name.then(|| name.to_string())
 }
 
 fn destination_of(text: &str) -> Option<(IpAddr, u8)> {

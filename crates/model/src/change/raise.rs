@@ -12,8 +12,8 @@ use super::{Sysctl, Value};
 fn raised(from: Option<&Value>, to: &Value) -> Vec<(usize, i64)> {
     let from = from.map_or(&[][..], Value::numbers);
     let places = to.numbers().iter().copied().enumerate();
-    let is_raised = |(at, to): &(usize, i64)| from.get(*at).is_none_or(|from| from < to);
-    places.filter(is_raised).map(|(at, to)| (at + 1, to)).collect()
+    let raised = places.filter(|(at, to)| from.get(*at).is_none_or(|from| from < to));
+    raised.map(|(at, to)| (at + 1, to)).collect()
 }
 
 /// Raises a sysctl of one or several numbers to at least `to`. Numbers that `to` shares with `from`

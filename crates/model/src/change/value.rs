@@ -75,6 +75,11 @@ impl Value {
         }
     }
 
+    /// Whether all its numbers are from `least` to `most`.
+    pub(super) fn is_within(&self, least: i64, most: i64) -> bool {
+        self.numbers().iter().all(|number| (least..=most).contains(number))
+    }
+
     /// Its numbers: none of a name.
     pub const fn numbers(&self) -> &[i64] {
         match self {

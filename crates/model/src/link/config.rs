@@ -348,28 +348,20 @@ impl Config {
         mut self,
         read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
     ) -> Result<Self, ConfigError> {
-        let mut table = |word: &'static str, distribution: &mut Distribution| {
-            let Distribution::File(path) = distribution else { return Ok(()) };
-            let wrong = |problem: String| ConfigError::File { word, path: path.clone(), problem };
-            let read = Table::parse(&read(path).map_err(wrong)?)
-                .map_err(|error| wrong(error.to_string()))?;
-            *distribution = Distribution::Table(read);
-            Ok(())
-        };
-        table("delay", &mut self.delay.distribution)?;
+        read_table("delay", &mut self.delay.distribution, read)?;
         if let Some(Slot { spacing: Spacing::Distributed { distribution, .. }, .. }) =
             &mut self.slot
         {
-            table("slot", distribution)?;
+            read_table("slot", distribution, read)?;
         }
         if let Some(Changes::TraceFile(path)) = &self.changes {
-            let wrong = |problem: String| ConfigError::File {
+            let trace =
+                read(path).and_then(|text| Trace::parse(&text).map_err(|error| error.to_string()));
+            let trace = trace.map_err(|problem| ConfigError::File {
                 word: "changes trace",
                 path: path.clone(),
                 problem,
-            };
-            let trace = Trace::parse(&read(path).map_err(wrong)?)
-                .map_err(|error| wrong(error.to_string()))?;
+            })?;
             self.changes = Some(Changes::Trace(trace));
         }
         Ok(self)
@@ -461,6 +453,19 @@ impl Config {
             self.rate_max().map_or(4096, |rate| rate.over(self.delay_max()).get() / FULL_PACKET);
         queue.saturating_add(wire).saturating_add(64).min(MOST) as usize
     }
+}
+
+/// Replaces the file that a distribution names by what `read` finds in it.
+fn read_table(
+    word: &'static str,
+    distribution: &mut Distribution,
+    read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
+) -> Result<(), ConfigError> {
+    let Distribution::File(path) = distribution else { return Ok(()) };
+    let table = read(path).and_then(|text| Table::parse(&text).map_err(|error| error.to_string()));
+    let table = table.map_err(|problem| ConfigError::File { word, path: path.clone(), problem })?;
+    *distribution = Distribution::Table(table);
+    Ok(())
 }
 
 fn senseless(problem: String) -> Result<(), ConfigError> {

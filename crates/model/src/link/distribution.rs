@@ -136,10 +136,9 @@ impl Distribution {
             Distribution::Pareto => {
                 Some(PARETO.get_or_init(|| quantiles(|p| pareto_quantile(p - STEP / 2.0))))
             }
-            Distribution::ParetoNormal => {
-                let mixed = |p| 0.25 * normal_quantile(p) + 0.75 * pareto_quantile(p);
-                Some(PARETO_NORMAL.get_or_init(|| quantiles(mixed)))
-            }
+            Distribution::ParetoNormal => Some(PARETO_NORMAL.get_or_init(|| {
+                quantiles(|p| 0.25 * normal_quantile(p) + 0.75 * pareto_quantile(p))
+            })),
             Distribution::Table(table) => Some(table.values()),
         }
     }
@@ -151,8 +150,8 @@ fn clamped(nanos: i128) -> i64 {
 
 /// A table of the values that `quantile` gives for evenly spread probabilities.
 fn quantiles(quantile: impl Fn(f64) -> f64) -> Vec<i16> {
-    let at = |index: usize| (index as f64 + 0.5) * STEP;
-    (0..TABLE_SIZE).map(|index| (quantile(at(index)) * 8192.0).round() as i16).collect()
+    let middles = (0..TABLE_SIZE).map(|index| (index as f64 + 0.5) * STEP);
+    middles.map(|p| (quantile(p) * 8192.0).round() as i16).collect()
 }
 
 /// Pareto with index 3, less its mean, in iproute2's scale of 4/3 (the inverse of the variance).

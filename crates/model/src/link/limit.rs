@@ -45,14 +45,13 @@ impl std::str::FromStr for QueueLimit {
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let trimmed = text.trim();
-        let number = |unit: &str| trimmed.strip_suffix(unit).map(str::trim);
-        if let Some(count) = number("packets").or_else(|| number("packet")) {
+        if let Some(count) = number_of(trimmed, ["packets", "packet"]) {
             return count
                 .parse()
                 .map(QueueLimit::Packets)
                 .map_err(|_| wrong(text, "not a whole number of packets"));
         }
-        if let Some(factor) = number("bdp").or_else(|| number("BDP")) {
+        if let Some(factor) = number_of(trimmed, ["bdp", "BDP"]) {
             let factor: f64 = factor.parse().map_err(|_| wrong(text, "not a number of BDPs"))?;
             if !(0.01..=1000.0).contains(&factor) {
                 return Err(wrong(text, "must be between 0.01bdp and 1000bdp"));
@@ -64,6 +63,11 @@ impl std::str::FromStr for QueueLimit {
         }
         trimmed.parse().map(QueueLimit::Bytes).map_err(|error| wrong(text, &error.to_string()))
     }
+}
+
+/// What stands before the first of `units` that `text` ends with.
+fn number_of<'a>(text: &'a str, units: [&str; 2]) -> Option<&'a str> {
+    units.iter().find_map(|unit| text.strip_suffix(unit)).map(str::trim)
 }
 
 fn wrong(text: &str, problem: &str) -> ParseError {

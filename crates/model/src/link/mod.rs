@@ -365,12 +365,12 @@ impl<T: Clone> Link<T> {
     /// slot has not yet decided, so this may be empty while [`Link::poll_at`] is not `None`.
     pub fn planned(&self) -> impl Iterator<Item = (&T, Instant)> {
         let slot = self.gate.as_ref().map(|gate| gate.present());
-        let decided = move |(index, entry): &(usize, &WireEntry<T>)| match slot {
+        let decided = self.wire.iter().enumerate().take_while(move |(index, entry)| match slot {
             None => true,
             Some(None) => false,
             Some(Some((opens, packets))) => entry.at <= opens && *index < packets as usize,
-        };
-        self.wire.iter().enumerate().take_while(decided).map(move |(_, entry)| {
+        });
+        decided.map(move |(_, entry)| {
             let opens = slot.flatten().map(|(opens, _)| opens);
             (&entry.item, opens.map_or(entry.at, |opens| opens.max(entry.at)))
         })

@@ -126,14 +126,15 @@ impl Match {
             return false;
         }
         let (source_port, destination_port) = key.ports.unzip();
-        let is = |end: &Option<Endpoint>, address, port| {
-            end.as_ref().is_none_or(|end| end.is(address, port))
-        };
-        let there = is(&self.to, key.destination, destination_port)
-            && is(&self.from, key.source, source_port);
-        there
-            || is(&self.to, key.source, source_port)
-                && is(&self.from, key.destination, destination_port)
+        let source = (key.source, source_port);
+        let destination = (key.destination, destination_port);
+        self.leads(source, destination) || self.leads(destination, source)
+    }
+
+    /// Whether packets from one address and port to the other are between its ends.
+    fn leads(&self, from: (IpAddr, Option<u16>), to: (IpAddr, Option<u16>)) -> bool {
+        self.to.is_none_or(|end| end.is(to.0, to.1))
+            && self.from.is_none_or(|end| end.is(from.0, from.1))
     }
 }
 

@@ -89,9 +89,6 @@ impl Schedule {
     /// The period after which it repeats, and what it sends in a period (bits times 10^9); `None`
     /// if it does not repeat.
     pub fn lap(&self) -> Option<(Duration, u128)> {
-        let work = |rate: Option<Rate>, time: Duration| {
-            u128::from(rate.unwrap_or_default().bits_per_sec()) * u128::from(time.as_nanos())
-        };
         match self {
             Schedule::Steps { every: None, .. } => None,
             Schedule::Steps { spans, every: Some(every) } => {
@@ -108,6 +105,11 @@ impl Schedule {
             )),
         }
     }
+}
+
+/// What a rate sends in a time, in bits times 10^9.
+fn work(rate: Option<Rate>, time: Duration) -> u128 {
+    u128::from(rate.unwrap_or_default().bits_per_sec()) * u128::from(time.as_nanos())
 }
 
 /// The beginning of the period that contains `time`, and the time since then.

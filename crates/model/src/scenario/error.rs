@@ -65,8 +65,10 @@ pub enum ScenarioError {
 
 /// "line 2, column 8: "
 fn place(position: &Option<Position>) -> String {
-    let place = |at: &Position| format!("line {}, column {}: ", at.line, at.column);
-    position.as_ref().map(place).unwrap_or_default()
+    position
+        .as_ref()
+        .map(|at| format!("line {}, column {}: ", at.line, at.column))
+        .unwrap_or_default()
 }
 
 /// " in `link.rtt`", as the `toml` crate names the keys of a row.

@@ -66,9 +66,9 @@ impl File {
 }
 
 fn check_name(name: &str) -> Result<(), ScenarioError> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.=/".contains(c);
+    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.=/".contains(c));
     let parts_fine = name.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
-    if name.len() <= 100 && parts_fine && name.chars().all(plain) {
+    if name.len() <= 100 && parts_fine && is_plain {
         Ok(())
     } else {
         Err(ScenarioError::Name(name.into()))
@@ -111,11 +111,10 @@ fn ready(name: &str, file: &File, read: &mut Read<'_>) -> Result<Scenario, Strin
 }
 
 fn kernel(release: Option<&str>) -> Result<Option<String>, String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || ".-+~".contains(c);
     match release {
         Some(release)
             if !release.starts_with(|c: char| c.is_ascii_digit())
-                || !release.chars().all(plain) =>
+                || !release.chars().all(|c| c.is_ascii_alphanumeric() || ".-+~".contains(c)) =>
         {
             Err(format!(
                 "kernel '{release}' is not a Linux release or the beginning of one, such as 6.12 or 6.1"
@@ -168,17 +167,19 @@ fn host(which: &str, host: &Host) -> Result<Host, String> {
             ));
         }
     }
-    let word = |name: &str| {
-        !name.is_empty()
-            && name.len() < 16
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    };
-    if let Some(name) = host.congestion_control.as_deref().filter(|name| !word(name)) {
+    if let Some(name) = host.congestion_control.as_deref().filter(|name| !is_word(name)) {
         return Err(format!(
             "hosts.{which}.congestion_control '{name}' is no name of one, such as cubic, bbr or reno"
         ));
     }
     Ok(host.clone())
+}
+
+/// Whether it can be the name of a congestion control.
+fn is_word(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() < 16
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn path(file: &LinkFile, read: &mut Read<'_>) -> Result<Path, String> {

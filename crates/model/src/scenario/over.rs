@@ -35,22 +35,28 @@ impl FromStr for Override {
     type Err = OverrideError;
 
     fn from_str(text: &str) -> Result<Override, OverrideError> {
-        let wrong = |problem: &str| OverrideError { text: text.into(), problem: problem.into() };
-        let (key, value) = text.split_once('=').ok_or_else(|| wrong("there is no '='"))?;
+        let (key, value) = text.split_once('=').ok_or_else(|| wrong(text, "there is no '='"))?;
         let (key, value) = (key.trim(), value.trim());
         // Key and value become part of a line of TOML, which must remain one line.
         if key.is_empty() || text.chars().any(char::is_control) {
-            return Err(wrong("there is no key, or more than a line"));
+            return Err(wrong(text, "there is no key, or more than a line"));
         }
         if ["name", "include", "matrix", "cases", "also"].contains(&key) {
-            return Err(wrong("it decides which rows there are, and those are to be the same"));
+            return Err(wrong(
+                text,
+                "it decides which rows there are, and those are to be the same",
+            ));
         }
         let plain = toml::from_str::<toml::Table>(&format!("value = {value}"));
         let plain = plain.ok().and_then(|mut table| table.remove("value"));
         let value = plain.unwrap_or_else(|| toml::Value::String(value.into()));
-        let table = nested(key, &value).map_err(|error| wrong(&error.to_string()))?;
+        let table = nested(key, &value).map_err(|error| wrong(text, &error.to_string()))?;
         Ok(Override { text: text.into(), table })
     }
+}
+
+fn wrong(text: &str, problem: &str) -> OverrideError {
+    OverrideError { text: text.into(), problem: problem.into() }
 }
 
 impl fmt::Display for Override {

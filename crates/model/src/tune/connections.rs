@@ -152,36 +152,34 @@ fn of_host(
     let rcvbuf = host.window_law().cautious().rcvbuf_for(share).max(host.tcp_rmem.default);
     let sndbuf = send_buffer::sndbuf_for(share).max(host.tcp_wmem.default);
     let pressure = host.tcp_mem_pressure_pages;
-    let direction = |each: Bytes, shared: Bytes| {
-        SocketMemory::new(each, shared.min(each), connections, pressure, memory)
-    };
     HostConnections {
         kernel: host.kernel,
-        receive: direction(tuned.rcvbuf(), rcvbuf),
-        send: direction(tuned.sndbuf(), sndbuf),
+        receive: SocketMemory::new(tuned.rcvbuf(), rcvbuf, connections, pressure, memory),
+        send: SocketMemory::new(tuned.sndbuf(), sndbuf, connections, pressure, memory),
     }
 }
 
 impl SocketMemory {
+    /// `for_share` is a buffer for each connection's share of the path.
     fn new(
         each: Bytes,
-        shared_each: Bytes,
+        for_share: Bytes,
         connections: u64,
         pressure_pages: Option<u64>,
         memory: Option<Bytes>,
     ) -> Self {
-        let times = |bytes: Bytes| bytes.checked_mul(connections).unwrap_or(Bytes::MAX);
-        let together = times(each);
-        let fitting = |bytes: u64| bytes / each.get().max(1);
+        let together = each.checked_mul(connections).unwrap_or(Bytes::MAX);
+        let shared_each = for_share.min(each);
+        let one = each.get().max(1);
         SocketMemory {
             each,
             together,
             shared_each,
-            shared_together: times(shared_each),
+            shared_together: shared_each.checked_mul(connections).unwrap_or(Bytes::MAX),
             tcp_mem: TcpMem::with_pressure_at(together),
             memory_for_default: together.checked_mul(DEFAULT_SHARE).unwrap_or(Bytes::MAX),
             connections_before_pressure: pressure_pages
-                .map(|pages| fitting(pages.saturating_mul(PAGE))),
+                .map(|pages| pages.saturating_mul(PAGE) / one),
             fit: memory.map(|memory| MemoryFit {
                 share: together.as_f64() / memory.as_f64().max(1.0),
                 verdict: if together.get() <= memory.get() / DEFAULT_SHARE {
@@ -191,7 +189,7 @@ impl SocketMemory {
                 } else {
                     Fit::No
                 },
-                connections_that_fit: fitting(memory.get() / 2),
+                connections_that_fit: memory.get() / 2 / one,
             }),
         }
     }

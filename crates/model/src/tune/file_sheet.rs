@@ -48,27 +48,23 @@ pub enum SteadyBy {
 impl FileSheet {
     /// The times of `amount` on the path of `sheet`.
     pub fn new(sheet: &Sheet, amount: Bytes) -> Self {
-        let mut times = Vec::new();
-        let mut time = |steady_by, kernel, steady| {
-            times.extend(TransferSheet::new(sheet.path, amount, steady).map(|transfer| FileTime {
-                steady_by,
-                kernel,
-                steady,
-                transfer,
-            }));
-        };
-        time(SteadyBy::Path, None, sheet.goodput);
+        let mut rates = vec![(SteadyBy::Path, None, sheet.goodput)];
         for kernel in &sheet.kernels {
-            time(SteadyBy::Settings, Some(kernel.kernel), kernel.plan.before.goodput);
-            if !kernel.plan.changes.is_empty() {
-                time(SteadyBy::Plan, Some(kernel.kernel), kernel.plan.after.goodput);
+            let (version, plan) = (Some(kernel.kernel), &kernel.plan);
+            rates.push((SteadyBy::Settings, version, plan.before.goodput));
+            if !plan.changes.is_empty() {
+                rates.push((SteadyBy::Plan, version, plan.after.goodput));
             }
         }
         if let Some(loss) = &sheet.loss {
-            time(SteadyBy::Cubic, None, loss.cubic.goodput);
-            time(SteadyBy::Reno, None, loss.reno_with_timeouts.goodput);
+            rates.push((SteadyBy::Cubic, None, loss.cubic.goodput));
+            rates.push((SteadyBy::Reno, None, loss.reno_with_timeouts.goodput));
         }
-        FileSheet { amount, times }
+        let times = rates.into_iter().filter_map(|(steady_by, kernel, steady)| {
+            let transfer = TransferSheet::new(sheet.path, amount, steady)?;
+            Some(FileTime { steady_by, kernel, steady, transfer })
+        });
+        FileSheet { amount, times: times.collect() }
     }
 }
 

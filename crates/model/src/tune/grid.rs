@@ -41,22 +41,26 @@ pub fn grid(rate: Rate, rtts: &[Duration], losses: &[Probability], file: Option<
         [] => vec![None],
         given => given.iter().copied().map(Some).collect(),
     };
-    let row = |rtt: Duration, loss: Option<Probability>| {
-        let path = Path::new(rate, rtt);
+    let paths = rtts.iter().map(|&rtt| Path::new(rate, rtt));
+    let rows =
+        paths.flat_map(|path| losses.iter().map(move |&loss| GridRow::new(path, loss, file)));
+    Grid { rate, rows: rows.collect() }
+}
+
+impl GridRow {
+    fn new(path: Path, loss: Option<Probability>, file: Option<Bytes>) -> Self {
         let loss = loss.map(|loss| LossSheet::new(path, loss));
         let steady = loss.as_ref().map_or(path.goodput(), |loss| loss.cubic.goodput);
         let full = Window::new(path.bdp());
         GridRow {
-            rtt,
+            rtt: path.rtt,
             bdp: path.bdp(),
             goodput: path.goodput(),
-            slow_start: slow_start::time_to(path.framing.mss(), full, rtt),
+            slow_start: slow_start::time_to(path.framing.mss(), full, path.rtt),
             loss,
             file: file.and_then(|amount| TransferSheet::new(path, amount, steady)),
         }
-    };
-    let rows = rtts.iter().flat_map(|&rtt| losses.iter().map(move |&loss| row(rtt, loss)));
-    Grid { rate, rows: rows.collect() }
+    }
 }
 
 #[cfg(test)]

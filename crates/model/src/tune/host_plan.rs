@@ -228,8 +228,13 @@ fn bytes<S: serde::Serializer>(bytes: &Option<Bytes>, s: S) -> Result<S::Ok, S::
 }
 
 fn budget(question: &HostQuestion, state: &HostState) -> Option<Bytes> {
-    let share = |available: Bytes| Bytes::new(available.get() / MEMORY_SHARE);
-    question.memory.or(state.memory_available.map(share))
+    let available = state.memory_available;
+    question.memory.or(available.map(|available| Bytes::new(available.get() / MEMORY_SHARE)))
+}
+
+/// A buffer's bound that is `more` than what it was, in whole pages: at most `wanted`.
+fn that_fits(wanted: u64, was: u64, more: u64) -> u64 {
+    (was.saturating_add(more) / PAGE * PAGE).max(was).min(wanted)
 }
 
 /// Another end that is no limit to this host.
@@ -318,20 +323,21 @@ impl<'a> Planning<'a> {
 
     /// What the buffers may take, and what follows if that is too much; returns it.
     fn memory(&mut self) -> Bytes {
-        let connections = self.question.connections.max(1);
-        let takes = |settings: &HostSettings| {
-            let each = settings.rcvbuf().saturating_add(settings.sndbuf());
-            Bytes::new(each.get().saturating_mul(connections))
-        };
         if let Some(budget) = budget(self.question, self.state) {
-            let wanted = takes(&self.settings);
+            let wanted = self.memory_of_buffers();
             if wanted > budget {
                 self.fit_into(budget, wanted);
             }
         }
-        let total = takes(&self.settings);
+        let total = self.memory_of_buffers();
         self.pages(total);
         total
+    }
+
+    /// What all connections take together with the settings as they are now.
+    fn memory_of_buffers(&self) -> Bytes {
+        let each = self.settings.rcvbuf().saturating_add(self.settings.sndbuf());
+        Bytes::new(each.get().saturating_mul(self.question.connections.max(1)))
     }
 
     /// Takes from the changed buffers what does not fit, but nothing that was there before.
@@ -350,14 +356,13 @@ impl<'a> Planning<'a> {
         let added = (wanted.get() / connections).saturating_sub(present).max(1);
         let (rmem, rmem_was) = (self.settings.tcp_rmem.max.get(), before.tcp_rmem.max.get());
         let (wmem, wmem_was) = (self.settings.tcp_wmem.max.get(), before.tcp_wmem.max.get());
-        let fits = |wanted: u64, was: u64, more: u64| {
-            (was.saturating_add(more) / PAGE * PAGE).max(was).min(wanted)
-        };
         let share =
             u128::from(rmem.saturating_sub(rmem_was)) * u128::from(left) / u128::from(added);
-        let of_rmem = fits(rmem, rmem_was, u64::try_from(share).unwrap_or(u64::MAX));
-        let of_wmem = fits(wmem, wmem_was, left.saturating_sub(of_rmem.saturating_sub(rmem_was)));
-        let of_rmem = fits(rmem, rmem_was, left.saturating_sub(of_wmem.saturating_sub(wmem_was)));
+        let of_rmem = that_fits(rmem, rmem_was, u64::try_from(share).unwrap_or(u64::MAX));
+        let of_wmem =
+            that_fits(wmem, wmem_was, left.saturating_sub(of_rmem.saturating_sub(rmem_was)));
+        let of_rmem =
+            that_fits(rmem, rmem_was, left.saturating_sub(of_wmem.saturating_sub(wmem_was)));
         let (rmem, wmem) = (Bytes::new(of_rmem), Bytes::new(of_wmem));
         let short = MemoryShort { connections, wanted, budget };
         let triples = [

@@ -33,16 +33,21 @@ pub struct LossLaw {
 impl LossSheet {
     pub(super) fn new(path: Path, loss: Probability) -> Self {
         let (mss, rtt, link) = (path.framing.mss(), path.rtt, path.goodput());
-        let law = |goodput: Rate| LossLaw {
+        LossSheet {
+            loss,
+            cubic: LossLaw::new(cubic::rate(mss, rtt, loss, link), link),
+            reno: LossLaw::new(mathis::rate(mss, rtt, loss, link).0, link),
+            reno_with_timeouts: LossLaw::new(pftk::rate(mss, rtt, loss, link), link),
+        }
+    }
+}
+
+impl LossLaw {
+    fn new(goodput: Rate, link: Rate) -> Self {
+        LossLaw {
             goodput,
             connections_to_fill: (goodput > Rate::ZERO)
                 .then(|| link.bits_per_sec().div_ceil(goodput.bits_per_sec())),
-        };
-        LossSheet {
-            loss,
-            cubic: law(cubic::rate(mss, rtt, loss, link)),
-            reno: law(mathis::rate(mss, rtt, loss, link).0),
-            reno_with_timeouts: law(pftk::rate(mss, rtt, loss, link)),
         }
     }
 }

@@ -343,11 +343,13 @@ mod fraction {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Probability>, D::Error> {
         let number = Option::<f64>::deserialize(d)?;
-        let probability = |number| {
-            Probability::new(number)
-                .ok_or_else(|| de::Error::custom(format!("{number} is not a share from 0 to 1")))
-        };
-        number.map(probability).transpose()
+        number
+            .map(|number| {
+                Probability::new(number).ok_or_else(|| {
+                    de::Error::custom(format!("{number} is not a share from 0 to 1"))
+                })
+            })
+            .transpose()
     }
 }
 

@@ -96,12 +96,12 @@ fn changing_rate(draft: &mut Draft, dice: &mut Dice) {
     }
     let third = (draft.seconds() * 1e3 / 3.0).round();
     let [one, two] = [(); 2].map(|()| (draft.rate / 1e3 * dice.log(0.3, 1.0)).round().max(256.0));
-    let text = |factor: f64| {
+    let [changes, relaxed] = [1.0, 2.0].map(|factor| {
         let [one, two] = [one * factor, two * factor];
         format!("{third}ms rate {one}kbit, {}ms rate {two}kbit", 2.0 * third)
-    };
-    draft.set(&["link", "to_client", "changes"], text(1.0));
-    draft.relax(&["link", "to_client", "changes"], text(2.0));
+    });
+    draft.set(&["link", "to_client", "changes"], changes);
+    draft.relax(&["link", "to_client", "changes"], relaxed);
 }
 
 fn policer(draft: &mut Draft, dice: &mut Dice) {
@@ -145,17 +145,13 @@ fn receiver_application(draft: &mut Draft, dice: &mut Dice) {
     draft.congestion_control(dice, &ANY);
     let is_close = draft.variation == Variation::Close;
     let share = if is_close { dice.uniform(0.75, 0.92) } else { dice.uniform(0.1, 0.75) };
-    // The buffer is large enough for the path and small enough to fill soon.
-    let buffer =
-        |path: &Draft| (3.0 * path.bdp()).max(131_072.0).max(SEGMENTS_MIN * 2.0 * path.mss).ceil();
-    let fills = |path: &Draft| (4.0 * buffer(path) * 8.0 / (path.rate * (1.0 - share))).ceil();
     draft.path(dice, share, |path| {
-        let is_soon = !is_close || fills(path) <= FILLS_MAX;
+        let is_soon = !is_close || seconds_to_fill(path, share) <= FILLS_MAX;
         path.bdp() >= 8.0 * path.mss && path.rate * share >= 64e3 && is_soon
     });
     let queue = dice.log(0.5, 4.0);
     draft.queue(queue, 64.0);
-    let (buffer, fills) = (buffer(draft), fills(draft));
+    let (buffer, fills) = (buffer_to_fill(draft), seconds_to_fill(draft, share));
     draft.sysctl("client", "net.ipv4.tcp_rmem", format!("4096 131072 {buffer}"));
     draft.set(&["transfer", "read_rate"], format!("{}kbit", (draft.expected / 1e3).round()));
     draft.relax(&["transfer", "read_rate"], format!("{}kbit", (draft.expected / 500.0).round()));
@@ -166,6 +162,16 @@ fn receiver_application(draft: &mut Draft, dice: &mut Dice) {
     if fills > draft.seconds() {
         draft.set(&["transfer", "duration"], format!("{fills}s"));
     }
+}
+
+/// A buffer that is large enough for the path and small enough to fill soon.
+fn buffer_to_fill(path: &Draft) -> f64 {
+    (3.0 * path.bdp()).max(131_072.0).max(SEGMENTS_MIN * 2.0 * path.mss).ceil()
+}
+
+/// How long it takes to fill that where the application reads `share` of the rate.
+fn seconds_to_fill(path: &Draft, share: f64) -> f64 {
+    (4.0 * buffer_to_fill(path) * 8.0 / (path.rate * (1.0 - share))).ceil()
 }
 
 fn send_buffer(draft: &mut Draft, dice: &mut Dice) {

@@ -181,10 +181,13 @@ impl Draft {
             let key: Vec<&str> = key.iter().map(String::as_str).collect();
             put(&mut other, &key, value);
         }
-        // A table of texts and numbers is always valid TOML.
-        let text = |table| toml::to_string(table).unwrap_or_default();
-        (text(&self.root), text(&other))
+        (toml_of(&self.root), toml_of(&other))
     }
+}
+
+/// A table of texts and numbers, which is always valid TOML.
+pub(super) fn toml_of(table: &toml::Table) -> String {
+    toml::to_string(table).unwrap_or_default()
 }
 
 /// Sets or removes a key of nested tables.

@@ -30,20 +30,18 @@ pub(super) fn draw(draft: &mut Draft, dice: &mut Dice) {
 }
 
 fn programs(draft: &mut Draft, dice: &mut Dice) {
-    let has = |draft: &Draft, keys: [&str; 3]| keys.iter().any(|key| draft.has(&["transfer", key]));
     let [repeated, parallel] = ["requests", "connections"].map(|key| draft.has(&["transfer", key]));
-    let own_server = has(draft, ["write_rate", "write_block", "send_buffer"]);
-    let own_client = has(draft, ["read_rate", "read_block", "receive_buffer"]);
+    let own_server = has_one_of(draft, ["write_rate", "write_block", "send_buffer"]);
+    let own_client = has_one_of(draft, ["read_rate", "read_block", "receive_buffer"]);
     let sized = draft.has(&["transfer", "size"]);
-    let fits = |(server, client): &(&str, &str)| {
+    let fitting = PROGRAMS.into_iter().filter(|(server, client)| {
         (!own_server || *server == "builtin")
             && (!own_client || *client == "builtin")
             && (!sized || *server != "iperf3")
             && (!(repeated || parallel) || *client == "curl")
             && (!repeated || *server != "python")
-    };
-    let programs: Vec<_> = PROGRAMS.into_iter().filter(fits).collect();
-    let (server, client) = *dice.pick(&programs);
+    });
+    let (server, client) = *dice.pick(&fitting.collect::<Vec<_>>());
     draft.set(&["transfer", "server"], server);
     draft.set(&["transfer", "client"], client);
     if sized {
@@ -57,6 +55,11 @@ fn programs(draft: &mut Draft, dice: &mut Dice) {
         let size = (draft.expected / 8.0 * draft.seconds()).max(100_000.0).ceil();
         draft.set(&["transfer", "size"], format!("{size}"));
     }
+}
+
+/// Whether the draft says something of the transfer for one of `keys`.
+fn has_one_of(draft: &Draft, keys: [&str; 3]) -> bool {
+    keys.iter().any(|key| draft.has(&["transfer", key]))
 }
 
 fn path(draft: &mut Draft, dice: &mut Dice) {

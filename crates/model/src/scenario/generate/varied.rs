@@ -91,8 +91,8 @@ pub(super) fn bulk_then_trickle(draft: &mut Draft, dice: &mut Dice) {
     let bulk = (draft.rate / 8.0 * seconds * part * 0.95).ceil();
     draft.expected = draft.rate * (part + (1.0 - part) * share);
     draft.set(&["transfer", "write_rate_after"], format!("{bulk}"));
-    let slowly = |share: f64| format!("{}kbit", (draft.rate * share / 1e3).ceil().max(64.0));
-    let (rate, relaxed) = (slowly(share), slowly(2.0 * share));
+    let [rate, relaxed] = [share, 2.0 * share]
+        .map(|share| format!("{}kbit", (draft.rate * share / 1e3).ceil().max(64.0)));
     draft.set(&["transfer", "write_rate"], rate);
     draft.set(&["transfer", "duration"], format!("{seconds}s"));
     if part > 0.5 {

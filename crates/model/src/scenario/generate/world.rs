@@ -8,7 +8,7 @@
 
 use super::super::Cause;
 use super::dice::Dice;
-use super::draft::put;
+use super::draft::{put, toml_of};
 use toml::{Table, Value};
 
 /// Distinguishes the random stream of worlds from that of scenarios drawn for a cause.
@@ -85,16 +85,14 @@ pub fn world(seed: u64, index: u32) -> World {
     let name = format!("worlds/{seed}/{index:04}");
     draft.set(&["name"], name.as_str());
     let built = format!("# World {index} of `fullpipe lab generate --worlds --seed {seed}`");
-    // A table of texts and numbers is always valid TOML.
-    let text = |table: &Table| toml::to_string(table).unwrap_or_default();
     let lifted = draft.lifts.iter().map(|(cause, changes)| {
         let mut other = draft.root.clone();
         for (key, value) in changes {
             put(&mut other, key, value.clone());
         }
-        (*cause, format!("{built}, without {}.\n{}", cause.name(), text(&other)))
+        (*cause, format!("{built}, without {}.\n{}", cause.name(), toml_of(&other)))
     });
-    World { lifted: lifted.collect(), text: format!("{built}.\n{}", text(&draft.root)), name }
+    World { lifted: lifted.collect(), text: format!("{built}.\n{}", toml_of(&draft.root)), name }
 }
 
 type Key = &'static [&'static str];

@@ -64,10 +64,9 @@ impl MeasuredPath {
             return Err(MeasuredPathError::None);
         }
         let is_numbered = found.iter().any(|one| one.number.is_some());
-        let place = |at: usize| u64::try_from(at).ok();
         let mut numbered = found.into_iter().enumerate();
         let meant = numbered.find(|(at, one)| {
-            let number = if is_numbered { one.number } else { place(*at) };
+            let number = if is_numbered { one.number } else { u64::try_from(*at).ok() };
             number == Some(asked)
         });
         meant.map_or(Err(MeasuredPathError::Number { asked, found: count }), |(_, one)| one.path())

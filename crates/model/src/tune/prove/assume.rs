@@ -152,16 +152,12 @@ fn framing(measured: &MeasuredPath, assumptions: &mut Vec<String>) -> Framing {
 
 /// The rate of the link in the lab's framing.
 fn rate(measured: &MeasuredPath, lab: Framing, assumptions: &mut Vec<String>) -> Rate {
-    let with_headers = |goodput: f64| {
-        let share = lab.mss().as_f64() / lab.mtu.max(lab.mss()).as_f64();
-        Rate::from_bits_per_sec_f64(goodput / share).max(Rate::from_bits_per_sec(1))
-    };
     if let Some(rate) = measured.rate {
         // The same payload passes, whatever the real link adds to a packet.
-        return with_headers(measured.framing.goodput(rate).as_f64());
+        return with_headers(lab, measured.framing.goodput(rate).as_f64());
     }
     if measured.limited_by == Limit::Link {
-        return with_headers(measured.goodput.as_f64());
+        return with_headers(lab, measured.goodput.as_f64());
     }
     // In slow start all of a transfer may be sent within one round trip.
     let burst = match (measured.limited_by, measured.payload) {
@@ -170,11 +166,17 @@ fn rate(measured: &MeasuredPath, lab: Framing, assumptions: &mut Vec<String>) ->
     };
     let seen = measured.peak.unwrap_or(measured.goodput).max(measured.goodput);
     let shown = [burst, Some(seen)].into_iter().flatten().map(Rate::as_f64);
-    let rate = with_headers(shown.fold(BEYOND * measured.goodput.as_f64(), f64::max));
+    let rate = with_headers(lab, shown.fold(BEYOND * measured.goodput.as_f64(), f64::max));
     assumptions.push(format!(
         "nothing shows what the path carries beyond {seen}: the lab's link carries {rate}"
     ));
     rate
+}
+
+/// The rate of a link that carries `goodput`, in bits per second.
+fn with_headers(framing: Framing, goodput: f64) -> Rate {
+    let share = framing.mss().as_f64() / framing.mtu.max(framing.mss()).as_f64();
+    Rate::from_bits_per_sec_f64(goodput / share).max(Rate::from_bits_per_sec(1))
 }
 
 fn queue(measured: &MeasuredPath, rate: Rate, assumptions: &mut Vec<String>) -> Bytes {

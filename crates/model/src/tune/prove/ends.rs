@@ -7,7 +7,7 @@ use crate::change::{MemTriple, Sysctl};
 use crate::law::burst::SteadyPath;
 use crate::law::{KernelVersion, ScalingRatio, WindowLaw};
 use crate::limit::{End, Limit};
-use crate::scenario::{LinkEngine, Scenario, SysctlText};
+use crate::scenario::{Host, LinkEngine, Scenario, SysctlText};
 use crate::tune::{HostSettings, MeasuredEnd, MeasuredPath};
 use crate::units::{Bytes, Rate, Window};
 
@@ -225,23 +225,20 @@ impl LabHosts {
             (End::Receiver, &self.receiver, Sysctl::TcpRmem),
         ] {
             let host = host_of(scenario, end);
-            let mut set = |sysctl: Sysctl, text: String| {
-                host.sysctl.insert(sysctl.name().into(), SysctlText(text));
-            };
             let defaults = HostSettings::defaults(settings.kernel);
             for sysctl in [buffer, Sysctl::TcpWindowScaling, Sysctl::TcpModerateRcvbuf] {
                 let value = settings.get(sysctl).filter(|value| {
                     sysctl == buffer || defaults.get(sysctl).as_ref() != Some(value)
                 });
                 if let Some(value) = value {
-                    set(sysctl, value.to_string());
+                    set(host, sysctl, value.to_string());
                 }
             }
             if !self.timestamps {
-                set(Sysctl::TcpTimestamps, "0".into());
+                set(host, Sysctl::TcpTimestamps, "0".into());
             }
             if !self.sack[index(end)] {
-                set(Sysctl::TcpSack, "0".into());
+                set(host, Sysctl::TcpSack, "0".into());
             }
         }
         scenario.transfer.send_buffer = self.sender.so_sndbuf;
@@ -295,15 +292,17 @@ fn buffer_with(path: SteadyPath, goodput: Rate, write: Bytes) -> Bytes {
     Bytes::new(enough)
 }
 
+/// Gives the host a value of a sysctl.
+fn set(host: &mut Host, sysctl: Sysctl, text: String) {
+    host.sysctl.insert(sysctl.name().into(), SysctlText(text));
+}
+
 /// The write with which a send buffer carries a goodput as near as possible to `goodput`.
 fn write_with(path: SteadyPath, goodput: Rate, buffer: Bytes) -> Bytes {
-    let error = |write: Bytes| {
-        let carried = path.rate_of_send_buffer(buffer, write).as_f64();
-        (carried / goodput.as_f64().max(1.0)).max(1e-9).ln().abs()
-    };
-    let mut best = (WRITES[0], error(WRITES[0]));
+    let mut best = (WRITES[0], f64::INFINITY);
     for write in WRITES {
-        let off = error(write);
+        let carried = path.rate_of_send_buffer(buffer, write).as_f64();
+        let off = (carried / goodput.as_f64().max(1.0)).max(1e-9).ln().abs();
         if off + NEARER < best.1 {
             best = (write, off);
         }

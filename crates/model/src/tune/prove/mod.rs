@@ -109,14 +109,14 @@ pub fn hypotheses(measured: &MeasuredPath) -> Vec<MeasuredPath> {
                 .map(|discipline| MeasuredPath { discipline, ..measured.clone() }),
         ),
     }
-    let with = |queue: MeasuredPath| {
+    let paths = queues.into_iter().flat_map(|queue| {
         controls.iter().map(move |control| {
             let mut path = queue.clone();
             path.sender.congestion_control = control.clone();
             path
         })
-    };
-    queues.into_iter().flat_map(with).collect()
+    });
+    paths.collect()
 }
 
 /// CoDel as RFC 8289 section 4.4 advises: an interval of about the longest round trip, usually
@@ -167,14 +167,10 @@ impl Experiment {
     /// The transfers to run: as measured, with each change alone, and with all of them if there is
     /// more than one.
     pub fn trials(&self) -> Vec<Trial> {
-        let with = |remedies: &[Remedy]| {
-            let mut scenario = self.before.clone();
-            remedies.iter().for_each(|remedy| remedy.apply(&mut scenario));
-            Trial { remedies: remedies.to_vec(), scenario }
-        };
-        let alone = self.remedies.iter().map(|remedy| with(std::slice::from_ref(remedy)));
-        let all = (self.remedies.len() > 1).then(|| with(&self.remedies));
-        let mut trials: Vec<Trial> = std::iter::once(with(&[])).chain(alone).chain(all).collect();
+        let alone = self.remedies.iter().map(|remedy| self.with(std::slice::from_ref(remedy)));
+        let all = (self.remedies.len() > 1).then(|| self.with(&self.remedies));
+        let mut trials: Vec<Trial> =
+            std::iter::once(self.with(&[])).chain(alone).chain(all).collect();
         for (number, trial) in trials.iter_mut().enumerate() {
             trial.scenario.name = match trial.remedies.len() {
                 0 => "prove/before".into(),
@@ -183,6 +179,13 @@ impl Experiment {
             };
         }
         trials
+    }
+
+    /// The transfer with these changes.
+    fn with(&self, remedies: &[Remedy]) -> Trial {
+        let mut scenario = self.before.clone();
+        remedies.iter().for_each(|remedy| remedy.apply(&mut scenario));
+        Trial { remedies: remedies.to_vec(), scenario }
     }
 }
 

@@ -46,8 +46,9 @@ pub fn refit(measured: &MeasuredPath, tried: &MeasuredPath, ratio: f64) -> Optio
         return None;
     }
     let (root, least) = (events.sqrt(), 0.25_f64);
-    let bound = |side: f64| ((root + side * HALF_INTERVAL).max(least) / root).powi(2) * counted;
-    let loss = (now * ratio * ratio).clamp(bound(-1.0), bound(1.0).max(bound(-1.0)));
+    let [low, high] =
+        [-1.0, 1.0].map(|side| ((root + side * HALF_INTERVAL).max(least) / root).powi(2) * counted);
+    let loss = (now * ratio * ratio).clamp(low, high.max(low));
     let differs = (loss / now - 1.0).abs() > NEAR;
     let loss = Probability::new(loss.min(1.0)).filter(|_| differs)?;
     Some(MeasuredPath { loss: Some(loss), ..tried.clone() })
