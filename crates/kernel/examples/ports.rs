@@ -86,8 +86,8 @@ fn direct(flows: &str) {
     let [client, server] = hosts();
     let [ours, theirs] = ends();
     let mut near = Netlink::open(&client).expect("netlink");
-    let end = |last| VethEnd { name: "wan0", mac: [2, 0, 0, 0, 0, last] };
-    near.add_veth(end(1), end(2), &server).expect("veth");
+    let [here, there] = [1, 2].map(|last| VethEnd { name: "wan0", mac: [2, 0, 0, 0, 0, last] });
+    near.add_veth(here, there, &server).expect("veth");
     for (ns, ends) in [(&client, ours), (&server, theirs)] {
         let mut netlink = Netlink::open(ns).expect("netlink");
         netlink

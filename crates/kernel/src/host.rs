@@ -28,12 +28,14 @@ pub struct Host {
 impl Host {
     /// Reads the present state.
     pub fn read() -> Host {
-        let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let [release, cpuinfo, loadavg] =
+            ["/proc/sys/kernel/osrelease", "/proc/cpuinfo", "/proc/loadavg"]
+                .map(|path| fs::read_to_string(path).unwrap_or_default());
         Host {
-            kernel: file("/proc/sys/kernel/osrelease").trim().into(),
-            cpu_model: cpu_model(&file("/proc/cpuinfo")).unwrap_or("unknown").into(),
+            kernel: release.trim().into(),
+            cpu_model: cpu_model(&cpuinfo).unwrap_or("unknown").into(),
             cpus: sched::cpus().map_or(1, |cpus| cpus.len()),
-            load_average: load_average(&file("/proc/loadavg")),
+            load_average: load_average(&loadavg),
         }
     }
 
@@ -67,10 +69,10 @@ fn load_average(loadavg: &str) -> Option<f64> {
 
 fn cpu_model(cpuinfo: &str) -> Option<&str> {
     // x86 has "model name"; ARM names boards under "Hardware" or nothing at all.
-    let value = |key| {
+    let value = ["model name", "Hardware"].into_iter().find_map(|key| {
         cpuinfo.lines().find_map(|line| Some(line.strip_prefix(key)?.split_once(':')?.1.trim()))
-    };
-    value("model name").or_else(|| value("Hardware")).filter(|name| !name.is_empty())
+    });
+    value.filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]

@@ -53,19 +53,25 @@ impl Structure {
     pub(crate) fn member(&self, name: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.name == name)
     }
+
+    /// Where that begins, in bytes, as instructions take it.
+    pub(crate) fn offset(&self, name: &str) -> Option<i16> {
+        i16::try_from(self.member(name)?.offset).ok()
+    }
 }
 
 impl Types {
     /// The running kernel's.
     pub(crate) fn of_kernel() -> Result<Types, Refused> {
-        let refused = |cause: io::Error| {
+        let types = fs::read(FILE).and_then(|bytes| {
+            Types::parse(bytes)
+                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is no BTF"))
+        });
+        types.map_err(|cause| {
             let advice = "it needs a kernel with CONFIG_DEBUG_INFO_BTF (Debian, Ubuntu, Fedora and \
                           RHEL have it)";
             Refused::new("read the kernel's types", FILE, cause).hint(advice)
-        };
-        let bytes = fs::read(FILE).map_err(refused)?;
-        Types::parse(bytes)
-            .ok_or_else(|| refused(io::Error::new(io::ErrorKind::InvalidData, "it is no BTF")))
+        })
     }
 
     fn parse(bytes: Vec<u8>) -> Option<Types> {

@@ -262,13 +262,14 @@ pub fn check_path(path: &Path) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
     for above in fs::canonicalize(path)?.ancestors() {
         let metadata = fs::symlink_metadata(above)?;
-        let wrong = |problem| Err(NotOurs { path: above.into(), problem }.into());
-        if metadata.uid() != 0 && metadata.uid() != geteuid().as_raw() {
-            return wrong("it belongs to another user");
-        }
-        if metadata.mode() & OTHERS_WRITE != 0 && metadata.mode() & STICKY == 0 {
-            return wrong("others can write to it (chmod go-w mends that)");
-        }
+        let problem = if metadata.uid() != 0 && metadata.uid() != geteuid().as_raw() {
+            "it belongs to another user"
+        } else if metadata.mode() & OTHERS_WRITE != 0 && metadata.mode() & STICKY == 0 {
+            "others can write to it (chmod go-w mends that)"
+        } else {
+            continue;
+        };
+        return Err(NotOurs { path: above.into(), problem }.into());
     }
     Ok(())
 }
@@ -381,15 +382,15 @@ pub fn write_into(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Refuses a file of another user, and one with any permission bit of `forbidden`; checked on its
 /// descriptor.
 fn check(file: &File, path: &Path, forbidden: u32) -> Result<(), NotOurs> {
-    let wrong = |problem| Err(NotOurs { path: path.into(), problem });
-    match file.metadata() {
-        Err(_) => wrong("its owner cannot be read"),
-        Ok(metadata) if metadata.uid() != geteuid().as_raw() => wrong("it belongs to another user"),
+    let problem = match file.metadata() {
+        Err(_) => "its owner cannot be read",
+        Ok(metadata) if metadata.uid() != geteuid().as_raw() => "it belongs to another user",
         Ok(metadata) if metadata.mode() & forbidden != 0 => {
-            wrong("others can write to it (chmod go-w mends that)")
+            "others can write to it (chmod go-w mends that)"
         }
-        Ok(_) => Ok(()),
-    }
+        Ok(_) => return Ok(()),
+    };
+    Err(NotOurs { path: path.into(), problem })
 }
 
 /// Refuses a name that would leave its directory.

@@ -14,18 +14,21 @@ pub const DATA_MAX: u64 = 64 << 20;
 /// # Errors
 /// The system's error, or `InvalidInput` if it is not a regular file or is larger.
 pub fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
-    let refused = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
     // Checked before opening, because opening a FIFO waits for its writer.
     if !fs::metadata(path)?.is_file() {
-        return Err(refused("it is no regular file; copy it into one first".into()));
+        return Err(refused("it is no regular file; copy it into one first"));
     }
     let mut bytes = Vec::new();
     // A file that grows meanwhile, or that reports no size (as in /proc), is bounded too.
     File::open(path)?.take(max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max {
-        return Err(refused(format!("it is larger than {max} B, which is the most that is read")));
+        return Err(refused(&format!("it is larger than {max} B, which is the most that is read")));
     }
     Ok(bytes)
+}
+
+fn refused(problem: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, problem)
 }
 
 #[cfg(test)]

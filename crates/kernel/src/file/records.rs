@@ -55,13 +55,14 @@ pub struct Records {
 impl Records {
     /// Makes the directory if it is missing, and waits until no other process has it.
     pub fn open(directory: &Path) -> Result<Records, Refused> {
-        let refused = |cause: io::Error| {
+        let opened = folder::make_own(directory).and_then(|folder| {
+            let held = folder.hold(|| {})?;
+            Ok(Records { folder, _held: held })
+        });
+        opened.map_err(|cause| {
             Refused::new("open records", directory.display().to_string(), cause)
                 .hint("it must belong to this user alone; root needs to be able to write there")
-        };
-        let folder = folder::make_own(directory).map_err(refused)?;
-        let held = folder.hold(|| {}).map_err(refused)?;
-        Ok(Records { folder, _held: held })
+        })
     }
 
     /// The same if the directory exists.
@@ -108,14 +109,9 @@ impl Records {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a line has no line break"));
         }
         let path = self.folder.by_descriptor().join(name);
-        let open = |made: bool| {
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create_new(made).mode(0o600);
-            options.custom_flags(libc::O_NOFOLLOW).open(&path)
-        };
-        let (mut file, is_new) = match open(false) {
+        let (mut file, is_new) = match open(&path, false) {
             Ok(file) => (file, false),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (open(true)?, true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (open(&path, true)?, true),
             Err(error) => return Err(error),
         };
         // What a killed writer left unfinished is overwritten.
@@ -144,6 +140,13 @@ impl Records {
         Refused::new(operation, self.folder.path().join(name).display().to_string(), cause)
             .hint("check that there is room and that the file system can be written")
     }
+}
+
+/// The file of a record, which has to exist unless it is `made` here.
+fn open(path: &Path, made: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(made).mode(0o600);
+    options.custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
 fn name(number: u32) -> String {

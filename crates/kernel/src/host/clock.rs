@@ -27,14 +27,16 @@ pub fn now() -> Instant {
 /// pairs counts, so the error is about the time of one reading (well below a microsecond unless the
 /// machine is suspended in between).
 pub fn realtime_offset() -> Duration {
-    let pair = || {
-        let before = read(libc::CLOCK_MONOTONIC);
-        let wall = read(libc::CLOCK_REALTIME);
-        let after = read(libc::CLOCK_MONOTONIC);
-        (after - before, wall.saturating_sub(before + (after - before) / 2))
-    };
-    let (_, offset) = (0..8).map(|_| pair()).min().unwrap_or_else(pair);
+    let (_, offset) = (0..8).map(|_| read_pair()).min().unwrap_or_else(read_pair);
     Duration::from_nanos(offset)
+}
+
+/// How long a pair of readings took, and the offset that it shows, both in nanoseconds.
+fn read_pair() -> (u64, u64) {
+    let before = read(libc::CLOCK_MONOTONIC);
+    let wall = read(libc::CLOCK_REALTIME);
+    let after = read(libc::CLOCK_MONOTONIC);
+    (after - before, wall.saturating_sub(before + (after - before) / 2))
 }
 
 #[cfg(test)]

@@ -55,15 +55,8 @@ impl std::str::FromStr for Name {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let word = |part: &str| {
-            let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/');
-            part.starts_with(|c: char| c.is_ascii_alphanumeric())
-                && part.ends_with(|c: char| c.is_ascii_alphanumeric())
-                && part.chars().all(allowed)
-                && !part.contains("//")
-        };
         let parts: Vec<&str> = text.split('.').collect();
-        if text.len() > 200 || !parts.iter().all(|part| word(part)) {
+        if text.len() > 200 || !parts.iter().all(|part| is_part(part)) {
             return Err(NameError::NotAName(text.into()));
         }
         if parts.len() < 3 || parts[0] != "net" {
@@ -71,6 +64,14 @@ impl std::str::FromStr for Name {
         }
         Ok(Name(text.into()))
     }
+}
+
+/// Whether it can stand between the dots of a name.
+fn is_part(part: &str) -> bool {
+    part.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && part.ends_with(|c: char| c.is_ascii_alphanumeric())
+        && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/'))
+        && !part.contains("//")
 }
 
 impl std::fmt::Display for Name {

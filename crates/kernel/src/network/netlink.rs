@@ -98,19 +98,22 @@ pub struct LinkChange {
 impl std::fmt::Display for LinkChange {
     /// In the terms of `ip link set`: "up, mtu 1500".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let on_off = |on: bool| if on { "on" } else { "off" };
         let words = [
             self.up.map(|up| if up { "up" } else { "down" }.to_string()),
             self.mtu.map(|mtu| format!("mtu {}", mtu.get())),
             self.txqueuelen.map(|length| format!("txqueuelen {length}")),
             self.mac
                 .map(|mac| format!("address {}", mac.map(|byte| format!("{byte:02x}")).join(":"))),
-            self.arp.map(|on| format!("arp {}", on_off(on))),
+            self.arp.map(|on| format!("arp {}", on_or_off(on))),
             self.gso_max_segs.map(|count| format!("gso_max_segs {count}")),
-            self.ipv6_link_local.map(|on| format!("IPv6 link-local address {}", on_off(on))),
+            self.ipv6_link_local.map(|on| format!("IPv6 link-local address {}", on_or_off(on))),
         ];
         f.write_str(&words.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
+}
+
+fn on_or_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
 }
 
 /// A route to add to the main table.
@@ -249,14 +252,13 @@ impl Netlink {
         let mut message = LinkMessage::default();
         let link = self.link(name)?;
         message.header.index = link.header.index;
-        let mut flag = |value: Option<bool>, flag: LinkFlags| {
+        let flags = [(change.up, LinkFlags::Up), (change.arp.map(|arp| !arp), LinkFlags::Noarp)];
+        for (value, flag) in flags {
             if let Some(value) = value {
                 message.header.change_mask |= flag;
                 message.header.flags.set(flag, value);
             }
-        };
-        flag(change.up, LinkFlags::Up);
-        flag(change.arp.map(|arp| !arp), LinkFlags::Noarp);
+        }
         let attributes = &mut message.attributes;
         attributes.extend(change.mtu.map(|mtu| LinkAttribute::Mtu(mtu_u32(mtu))));
         attributes.extend(change.txqueuelen.map(LinkAttribute::TxQueueLen));
@@ -489,10 +491,16 @@ impl Netlink {
     }
 }
 
-fn new_socket() -> io::Result<Socket> {
-    let mut socket = Socket::new(NETLINK_ROUTE)?;
+/// A socket that asks the kernel by one of the protocols of netlink(7).
+pub(crate) fn connected_socket(protocol: isize) -> io::Result<Socket> {
+    let mut socket = Socket::new(protocol)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;
+    Ok(socket)
+}
+
+fn new_socket() -> io::Result<Socket> {
+    let socket = connected_socket(NETLINK_ROUTE)?;
     // Both are optional (an explanation with the errno, and not the whole request back); old
     // kernels refuse them.
     let _ = socket.set_ext_ack(true);

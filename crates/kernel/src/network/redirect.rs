@@ -113,16 +113,15 @@ impl Redirect {
                 .hint("name prefixes and ranges of ports"));
         }
         let [network, host] = taps(found.index);
-        let side = |device| PortConfig { ns, device, addresses: &[] };
-        let ports =
-            PortPair::taps(&side(&network), &side(&host), found.mtu).map_err(|refused| {
-                match refused.errno() {
-                    Some(libc::EBUSY) => {
-                        refused.hint(format!("another link is on {device}: detach it first"))
-                    }
-                    _ => refused,
-                }
-            })?;
+        let [network_side, host_side] =
+            [&network, &host].map(|device| PortConfig { ns, device, addresses: &[] });
+        let ports = PortPair::taps(&network_side, &host_side, found.mtu);
+        let ports = ports.map_err(|refused| match refused.errno() {
+            Some(libc::EBUSY) => {
+                refused.hint(format!("another link is on {device}: detach it first"))
+            }
+            _ => refused,
+        })?;
         let [at_network, at_host] = [netlink.link_index(&network)?, netlink.link_index(&host)?];
         let attach = |program: Option<Vec<u64>>, index, hook, name: &str| {
             let program = program.ok_or_else(|| {
@@ -280,14 +279,14 @@ fn choose(a: &mut Assembler, family: Family, wanted: &[Match], redirect: Label, 
     a.jump_if(R0, Test::Different, 0, no_ports);
     a.set(R9, 1);
     a.here(no_ports);
-    let of_family = |end: &Option<Endpoint>| {
-        end.as_ref()
-            .and_then(|end| end.prefix.as_ref())
-            .is_none_or(|prefix| words(family, prefix).is_some())
-    };
     // A test that always fails would make the rest of its rule unreachable, which the verifier
     // rejects.
-    for rule in wanted.iter().filter(|rule| of_family(&rule.to) && of_family(&rule.from)) {
+    let of_family = wanted.iter().filter(|rule| {
+        let ends = [&rule.to, &rule.from].into_iter().flatten();
+        let mut prefixes = ends.filter_map(|end| end.prefix.as_ref());
+        prefixes.all(|prefix| words(family, prefix).is_some())
+    });
+    for rule in of_family {
         // A rule means a conversation: the packet, or the answer to it.
         for [to, from] in [[1, 0], [0, 1]] {
             let fails = a.label();

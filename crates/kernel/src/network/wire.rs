@@ -115,8 +115,9 @@ impl Wire {
                 &ns,
             )?;
             let devices = if cut_at_card {
-                let end = |name| VethEnd { name, mac: WIRE_MAC };
-                netlink.add_veth(end(side.device()), end(side.card()), &ns)?;
+                let [device, card] =
+                    [side.device(), side.card()].map(|name| VethEnd { name, mac: WIRE_MAC });
+                netlink.add_veth(device, card, &ns)?;
                 ns.run(|| offload_nothing(side.card()))??;
                 vec![side.device(), side.card(), side.host()]
             } else {

@@ -13,7 +13,6 @@ use crate::Refused;
 ///
 /// The process exits with the code that `work` returns; nobody waits for it.
 pub fn start(work: impl FnOnce(PipeWriter) -> i32) -> Result<PipeReader, Refused> {
-    let refused = |cause: io::Error| Refused::new("start in the background", "process", cause);
     let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads > 1 {
         return Err(refused(io::Error::other(format!("this process has {threads} threads"))));
@@ -32,4 +31,8 @@ pub fn start(work: impl FnOnce(PipeWriter) -> i32) -> Result<PipeReader, Refused
             std::process::exit(work(writer))
         }
     }
+}
+
+fn refused(cause: io::Error) -> Refused {
+    Refused::new("start in the background", "process", cause)
 }

@@ -14,10 +14,11 @@ use fullpipe_model::observe::Process;
 
 /// The process with this id; `None` if there is none any more.
 pub fn process(pid: u32) -> Option<Process> {
-    let file = |name: &str| fs::read(format!("/proc/{pid}/{name}")).ok();
-    let name = String::from_utf8_lossy(&file("comm")?).trim_end().to_string();
-    let command = file("cmdline").map(|bytes| words(&bytes)).unwrap_or_default();
-    let cgroup = file("cgroup").and_then(|bytes| group(&String::from_utf8_lossy(&bytes)));
+    let [name, command, cgroup] =
+        ["comm", "cmdline", "cgroup"].map(|file| fs::read(format!("/proc/{pid}/{file}")).ok());
+    let name = String::from_utf8_lossy(&name?).trim_end().to_string();
+    let command = command.map(|bytes| words(&bytes)).unwrap_or_default();
+    let cgroup = cgroup.and_then(|bytes| group(&String::from_utf8_lossy(&bytes)));
     let container = cgroup.as_deref().and_then(container).map(Into::into);
     Some(Process { pid, name, command, cgroup, container })
 }
@@ -109,9 +110,9 @@ fn words(command: &[u8]) -> String {
 /// The path of cgroup v2 (`0::/path`), or else of the first hierarchy of v1 that names more than
 /// the root.
 fn group(text: &str) -> Option<String> {
-    let paths = || text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+    let mut paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
     let unified = text.lines().find_map(|line| line.strip_prefix("0::"));
-    let named = unified.filter(|path| *path != "/").or_else(|| paths().find(|path| *path != "/"));
+    let named = unified.filter(|path| *path != "/").or_else(|| paths.find(|path| *path != "/"));
     named.or(unified).map(Into::into)
 }
 

@@ -76,13 +76,9 @@ impl Surroundings {
     /// Makes `command` start in this environment. Call it after
     /// [`crate::network::netns::NetNs::start_in`], because it gives up the power to enter anything.
     pub fn apply_to(&self, command: &mut Command) -> Result<(), Refused> {
-        let text = |path: &Path| {
-            CString::new(path.as_os_str().as_bytes())
-                .map_err(|e| Refused::new("show file", path.to_string_lossy(), e))
-        };
         let mut files = Vec::new();
         for (shown, place) in &self.files {
-            files.push((text(shown)?, text(place)?));
+            files.push((c_text(shown)?, c_text(place)?));
         }
         // Strings are made here, because nothing may be allocated between fork and exec.
         let maps = (self.identity != Identity::own())
@@ -98,6 +94,12 @@ impl Surroundings {
         };
         Ok(())
     }
+}
+
+/// A path as the kernel takes it.
+fn c_text(path: &Path) -> Result<CString, Refused> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|e| Refused::new("show file", path.to_string_lossy(), e))
 }
 
 fn surround(files: &[(CString, CString)], maps: Option<&[String; 2]>) -> io::Result<()> {

@@ -79,10 +79,10 @@ pub fn directory() -> PathBuf {
     }
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     // `su` and `sudo -E` keep another user's runtime directory, which is not ours.
-    let ours = |path: &PathBuf| {
+    let ours = runtime.filter(|path| {
         path.is_absolute() && fs::metadata(path).is_ok_and(|m| m.uid() == uid.as_raw())
-    };
-    match runtime.filter(ours) {
+    });
+    match ours {
         Some(path) => path.join("fullpipe"),
         None => temporary(Path::new("/tmp"), &format!("fullpipe-{uid}")),
     }
@@ -98,12 +98,12 @@ fn temporary(parent: &Path, name: &str) -> PathBuf {
         Err(_) => {}
     }
     let begin = format!("{name}-");
-    let ours = |entry: fs::DirEntry| {
+    let ours = fs::read_dir(parent).into_iter().flatten().flatten().filter_map(|entry| {
         let named = entry.file_name().to_str().is_some_and(|name| name.starts_with(&begin));
         (named && check(&entry.path()).is_ok()).then(|| entry.path())
-    };
-    let first = fs::read_dir(parent).into_iter().flatten().flatten().filter_map(ours).min();
-    first.unwrap_or_else(|| parent.join(format!("{begin}{}", crate::host::clock::now().as_nanos())))
+    });
+    ours.min()
+        .unwrap_or_else(|| parent.join(format!("{begin}{}", crate::host::clock::now().as_nanos())))
 }
 
 /// This user's [`directory`], created if it is missing and checked to belong to us alone.
@@ -125,20 +125,19 @@ fn prepare(directory: &Path) -> Result<(), JournalError> {
 }
 
 fn check(directory: &Path) -> Result<(), JournalError> {
-    let not_ours = |problem| Err(JournalError::NotOurs { path: directory.into(), problem });
     // Links are not followed: whoever can place one could lead us anywhere.
     let metadata = fs::symlink_metadata(directory)
         .map_err(|e| JournalError::io("look at journal directory", directory, e))?;
-    if !metadata.is_dir() {
-        return not_ours("it is not a directory");
-    }
-    if metadata.uid() != nix::unistd::geteuid().as_raw() {
-        return not_ours("it belongs to another user");
-    }
-    if metadata.mode() & 0o077 != 0 {
-        return not_ours("others have rights on it");
-    }
-    Ok(())
+    let problem = if !metadata.is_dir() {
+        "it is not a directory"
+    } else if metadata.uid() != nix::unistd::geteuid().as_raw() {
+        "it belongs to another user"
+    } else if metadata.mode() & 0o077 != 0 {
+        "others have rights on it"
+    } else {
+        return Ok(());
+    };
+    Err(JournalError::NotOurs { path: directory.into(), problem })
 }
 
 /// The journal of a run, locked as long as this value lives in the process that made it.

@@ -39,12 +39,13 @@ impl Turn {
 /// Whether a process listens at the socket `path`. A listener with a full backlog counts, and is
 /// not waited for.
 fn is_answered(path: &Path) -> bool {
-    let connected = || -> nix::Result<()> {
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-        connect(socket.as_raw_fd(), &UnixAddr::new(path)?)
-    };
-    matches!(connected(), Ok(()) | Err(Errno::EAGAIN))
+    matches!(try_connect(path), Ok(()) | Err(Errno::EAGAIN))
+}
+
+fn try_connect(path: &Path) -> nix::Result<()> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    connect(socket.as_raw_fd(), &UnixAddr::new(path)?)
 }
 
 /// A Unix socket that is a file, and that nobody else answers at. Dropping it removes the file.

@@ -309,9 +309,6 @@ fn is_ignored(signal: Signal) -> bool {
 
 impl Start {
     fn new(mode: Signals) -> Result<Start, SandboxError> {
-        let refused = |operation: &'static str| {
-            move |cause: io::Error| Refused::new(operation, "sandbox", cause)
-        };
         let taken = mode.taken();
         let signals = signal_fd(&taken).map_err(refused("open signalfd"))?;
         let go = io::pipe().map_err(refused("make pipe"))?;
@@ -329,6 +326,11 @@ impl Start {
             .map_err(refused("block signals"))?;
         Ok(Start { mask, go, status, signals, taken, mode })
     }
+}
+
+/// Why a sandbox cannot start.
+fn refused(operation: &'static str) -> impl FnOnce(io::Error) -> Refused {
+    move |cause| Refused::new(operation, "sandbox", cause)
 }
 
 /// The parent's part, from the fork to the end of the child.

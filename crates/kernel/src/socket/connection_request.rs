@@ -11,7 +11,7 @@
 //! destinations).
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use nix::sys::socket::{
@@ -119,16 +119,11 @@ impl ConnectionRequest {
         }
         let (from_port, to_port) = (be16(ports, 0)?, be16(ports, 2)?);
         let (from, to) = if bytes[0] >> 4 == 4 {
-            let ip = |at: usize| {
-                packet.get(at..at + 4)?.first_chunk::<4>().map(|&octets| Ipv4Addr::from(octets))
-            };
-            (SocketAddr::new(ip(12)?.into(), from_port), SocketAddr::new(ip(16)?.into(), to_port))
+            (IpAddr::from(octets::<4>(packet, 12)?), IpAddr::from(octets::<4>(packet, 16)?))
         } else {
-            let ip = |at: usize| {
-                packet.get(at..at + 16)?.first_chunk::<16>().map(|&octets| Ipv6Addr::from(octets))
-            };
-            (SocketAddr::new(ip(8)?.into(), from_port), SocketAddr::new(ip(24)?.into(), to_port))
+            (IpAddr::from(octets::<16>(packet, 8)?), IpAddr::from(octets::<16>(packet, 24)?))
         };
+        let (from, to) = (SocketAddr::new(from, from_port), SocketAddr::new(to, to_port));
         let mut request = ConnectionRequest { from, to, packet: packet.to_vec(), tcp };
         request.check()?;
         Some(request)
@@ -304,7 +299,12 @@ fn packet_socket(index: u32) -> io::Result<OwnedFd> {
 }
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..at + 2)?.first_chunk().map(|&pair| u16::from_be_bytes(pair))
+    octets(bytes, at).map(u16::from_be_bytes)
+}
+
+/// `N` bytes from `at` on.
+fn octets<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
 }
 
 /// The sum of RFC 1071 before folding; an odd last byte counts as if a zero followed.
@@ -324,11 +324,11 @@ fn fold(mut sum: u64) -> u16 {
 
 /// Sum of the pseudo header (RFC 9293 section 3.1, RFC 8200 section 8.1).
 fn pseudo_sum(from: SocketAddr, to: SocketAddr, protocol: u8, length: usize) -> u64 {
-    let octets = |end: SocketAddr| match end {
+    let [from, to] = [from, to].map(|end| match end {
         SocketAddr::V4(v4) => sum(&v4.ip().octets()),
         SocketAddr::V6(v6) => sum(&v6.ip().octets()),
-    };
-    octets(from) + octets(to) + u64::from(protocol) + length as u64
+    });
+    from + to + u64::from(protocol) + length as u64
 }
 
 #[cfg(test)]

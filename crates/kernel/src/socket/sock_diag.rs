@@ -17,6 +17,7 @@ use fullpipe_model::observe::{Sample, TcpState, canonical};
 use fullpipe_model::units::{Bytes, Instant};
 use netlink_sys::{Socket, protocols::NETLINK_SOCK_DIAG};
 
+use crate::network::netlink::connected_socket;
 use crate::network::netns::NetNs;
 use crate::{Refused, host::clock};
 use message::{AddressFamily, DumpProgress, DumpRequest};
@@ -80,13 +81,7 @@ const ANSWER_ROOM: usize = 64 << 10;
 impl SockDiag {
     /// Opens one for the namespace that the calling thread is in.
     pub fn open() -> Result<SockDiag, Refused> {
-        let open = || {
-            let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
-            socket.bind_auto()?;
-            socket.connect(&netlink_sys::SocketAddr::new(0, 0))?;
-            Ok(socket)
-        };
-        let socket = open().map_err(|e: io::Error| {
+        let socket = connected_socket(NETLINK_SOCK_DIAG).map_err(|e| {
             Refused::new("open sock_diag", "TCP", e)
                 .hint("this kernel may be built without CONFIG_INET_DIAG")
         })?;
@@ -180,7 +175,6 @@ impl SockDiag {
         &mut self,
         mut read: impl FnMut(&[u8], Instant) -> DumpProgress,
     ) -> Result<(), Refused> {
-        let refused = |cause: io::Error| Refused::new("ask sock_diag", "TCP sockets", cause);
         self.socket.send(&self.request, 0).map_err(refused)?;
         loop {
             self.answer.clear();
@@ -201,6 +195,10 @@ impl SockDiag {
             }
         }
     }
+}
+
+fn refused(cause: io::Error) -> Refused {
+    Refused::new("ask sock_diag", "TCP sockets", cause)
 }
 
 /// The 16 bytes of an address field.

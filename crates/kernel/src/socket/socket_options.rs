@@ -32,12 +32,13 @@ pub fn read(descriptor: Descriptor) -> Result<SocketOptions, Refused> {
 pub(crate) fn of(socket: BorrowedFd<'_>) -> SocketOptions {
     let locked = option(socket, libc::SOL_SOCKET, SO_BUF_LOCK);
     let pacing = option(socket, libc::SOL_SOCKET, SO_MAX_PACING_RATE);
-    let tcp = |name| option(socket, libc::IPPROTO_TCP, name);
+    let [clamp, lowat] = [libc::TCP_WINDOW_CLAMP, libc::TCP_NOTSENT_LOWAT]
+        .map(|name| option(socket, libc::IPPROTO_TCP, name));
     SocketOptions {
         sets_rcvbuf: locked.map(|bits| bits & SOCK_RCVBUF_LOCK != 0),
         sets_sndbuf: locked.map(|bits| bits & SOCK_SNDBUF_LOCK != 0),
-        window_clamp: tcp(libc::TCP_WINDOW_CLAMP).map(|clamp| Window::new(Bytes::new(clamp))),
-        notsent_lowat: tcp(libc::TCP_NOTSENT_LOWAT).filter(|lowat| *lowat != 0).map(Bytes::new),
+        window_clamp: clamp.map(|clamp| Window::new(Bytes::new(clamp))),
+        notsent_lowat: lowat.filter(|lowat| *lowat != 0).map(Bytes::new),
         // All ones mean that there is none, in 32 bits or in 64.
         max_pacing_rate: pacing
             .filter(|rate| *rate != u64::MAX && *rate != u64::from(u32::MAX))

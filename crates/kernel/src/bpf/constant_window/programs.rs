@@ -23,12 +23,11 @@ pub(super) struct Fields {
 impl Fields {
     pub(super) fn of(types: &Types) -> Option<Fields> {
         let (socket, common) = (types.structure("tcp_sock")?, types.structure("sock")?);
-        let offset = |member: Option<&crate::bpf::btf::Member>| i16::try_from(member?.offset).ok();
         Some(Fields {
-            cwnd: offset(socket.member("snd_cwnd"))?,
-            ssthresh: offset(socket.member("snd_ssthresh"))?,
+            cwnd: socket.offset("snd_cwnd")?,
+            ssthresh: socket.offset("snd_ssthresh")?,
             // A `tcp_sock` begins with its `sock`.
-            pacing_rate: offset(common.member("sk_pacing_rate"))?,
+            pacing_rate: common.offset("sk_pacing_rate")?,
         })
     }
 }

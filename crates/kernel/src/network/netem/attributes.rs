@@ -70,15 +70,9 @@ pub fn encode(netem: &Netem) -> Result<Vec<u8>, NetemError> {
     let reorder = netem.reorder.map_or(Chance::NEVER, |reorder| reorder.chance);
     let mut out = Vec::with_capacity(256 + 2 * netem.distribution.len());
     // Kernels before 4.15 know only these times; later ones use LATENCY64 and JITTER64 below.
-    let ticks = |time: Duration| u32::try_from(time.as_nanos() >> TICK_SHIFT).unwrap_or(u32::MAX);
-    let qopt = [
-        ticks(netem.delay),
-        netem.limit,
-        scaled(loss),
-        gap,
-        scaled(netem.duplicate.probability),
-        ticks(netem.jitter),
-    ];
+    let [delay, jitter] = [netem.delay, netem.jitter]
+        .map(|time| u32::try_from(time.as_nanos() >> TICK_SHIFT).unwrap_or(u32::MAX));
+    let qopt = [delay, netem.limit, scaled(loss), gap, scaled(netem.duplicate.probability), jitter];
     out.extend(words(&qopt));
     let correlations =
         [netem.delay_correlation, loss_correlation, netem.duplicate.correlation].map(scaled);
@@ -171,13 +165,13 @@ pub fn decode(options: &[u8]) -> Result<Netem, NetemError> {
         return Err(NetemError::CutOff(options.len()));
     };
     let [latency, limit, loss, gap, duplicate, jitter] = u32s(qopt);
-    let time = |ticks: u32| Duration::from_nanos(u64::from(ticks) << TICK_SHIFT);
-    let mut netem = Netem { limit, delay: time(latency), jitter: time(jitter), ..Netem::default() };
-    let alone = |probability| Chance { probability, correlation: Probability::ZERO };
-    netem.loss = LossModel::Random(alone(share(loss)));
-    netem.duplicate = alone(share(duplicate));
+    let [delay, jitter] =
+        [latency, jitter].map(|ticks| Duration::from_nanos(u64::from(ticks) << TICK_SHIFT));
+    let mut netem = Netem { limit, delay, jitter, ..Netem::default() };
+    netem.loss = LossModel::Random(share(loss).into());
+    netem.duplicate = share(duplicate).into();
     netem.reorder =
-        NonZeroU32::new(gap).map(|gap| Reorder { chance: alone(Probability::ONE), gap });
+        NonZeroU32::new(gap).map(|gap| Reorder { chance: Probability::ONE.into(), gap });
     let mut rate = [0u8; 16];
     let mut rate64 = None;
     for (kind, value) in attributes(rest) {
@@ -262,8 +256,9 @@ fn read_slot(value: &[u8]) -> Option<Slot> {
         _ => Spacing::Between(min, max),
     };
     // The kernel reports "any number" as the largest value of the field.
-    let any = |number: u32| if number == i32::MAX as u32 { 0 } else { number };
-    Some(Slot { spacing, packets_max: any(packets), bytes_max: Bytes::new(any(bytes).into()) })
+    let [packets_max, bytes] =
+        [packets, bytes].map(|number| if number == i32::MAX as u32 { 0 } else { number });
+    Some(Slot { spacing, packets_max, bytes_max: Bytes::new(bytes.into()) })
 }
 
 /// Converts to netem's scale, where all ones is certainty.

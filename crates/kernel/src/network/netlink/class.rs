@@ -66,19 +66,21 @@ fn class(message: &TcMessage) -> ListedClass {
 
 /// Those that have no class below them.
 fn leaves(listed: &[ListedClass]) -> Vec<(u16, Class)> {
-    let is_leaf = |one: &&ListedClass| listed.iter().all(|other| other.parent != one.handle);
-    let told = |one: &ListedClass| {
-        let (mut most, mut at) = (one.most, one.parent);
-        // As many steps as there are classes: a list with a circle ends, too.
-        for _ in listed {
-            let Some(above) = listed.iter().find(|other| other.handle == at) else { break };
-            most = most.into_iter().chain(above.most).min();
-            at = above.parent;
-        }
-        let handle = format!("{:x}:{:x}", one.handle.major, one.handle.minor);
-        (one.handle.major, Class { handle, most, sent: one.sent })
-    };
-    listed.iter().filter(is_leaf).map(told).collect()
+    let leaves = listed.iter().filter(|one| listed.iter().all(|other| other.parent != one.handle));
+    leaves.map(|one| (one.handle.major, told(one, listed))).collect()
+}
+
+/// What is told of a class: all those above it in `listed` bound it, too.
+fn told(one: &ListedClass, listed: &[ListedClass]) -> Class {
+    let (mut most, mut at) = (one.most, one.parent);
+    // As many steps as there are classes: a list with a circle ends, too.
+    for _ in listed {
+        let Some(above) = listed.iter().find(|other| other.handle == at) else { break };
+        most = most.into_iter().chain(above.most).min();
+        at = above.parent;
+    }
+    let handle = format!("{:x}:{:x}", one.handle.major, one.handle.minor);
+    Class { handle, most, sent: one.sent }
 }
 
 /// `TCA_HTB_CEIL64`, or the second `tc_ratespec` of `TCA_HTB_PARMS`, whose last four bytes are the

@@ -18,12 +18,11 @@ impl Netlink {
     /// Whether `device` can have IPv6 addresses and routes now.
     pub fn takes_ipv6(&mut self, device: &str) -> Result<bool, Refused> {
         let link = self.link(device)?;
-        let disabled = |settings: &[AfSpecInet6]| {
-            settings.iter().any(
+        Ok(settings(&link).is_some_and(|settings| {
+            !settings.iter().any(
                 |setting| matches!(setting, AfSpecInet6::DevConf(conf) if conf.disable_ipv6 != 0),
             )
-        };
-        Ok(settings(&link).is_some_and(|settings| !disabled(settings)))
+        }))
     }
 
     /// Adds those of `addresses` whose protocol `device` has; IPv4 addresses are always added.

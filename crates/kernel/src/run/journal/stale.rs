@@ -116,7 +116,6 @@ pub(super) fn clean(path: &Path) -> Result<Cleaned, JournalError> {
     let mut actions = Vec::new();
     let mut directories = Vec::new();
     for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-        let text = || String::from_utf8_lossy(line).chars().take(200).collect::<String>();
         match serde_json::from_slice::<Entry>(line) {
             Ok(Entry::Run { boot_id, pid_namespace, .. }) => {
                 same_place = boot_id == entry::boot_id() && pid_namespace == entry::pid_namespace();
@@ -127,7 +126,10 @@ pub(super) fn clean(path: &Path) -> Result<Cleaned, JournalError> {
             Ok(Entry::Directory { path }) => directories.push(path),
             // An incomplete last line means that the run was killed while writing it, so the thing
             // was not made yet.
-            Err(e) => actions.push(Action::Ignored { line: text(), reason: e.to_string() }),
+            Err(e) => actions.push(Action::Ignored {
+                line: String::from_utf8_lossy(line).chars().take(200).collect(),
+                reason: e.to_string(),
+            }),
         }
     }
     // After the processes, which may still write there.

@@ -26,13 +26,16 @@ pub struct UserNamespaceLimits {
 impl UserNamespaceLimits {
     /// Reads them on this machine.
     pub fn read() -> Self {
-        let number = |path| fs::read_to_string(path).ok()?.trim().parse().ok();
+        let [clone, most, restricted] = [
+            "/proc/sys/kernel/unprivileged_userns_clone",
+            "/proc/sys/user/max_user_namespaces",
+            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        ]
+        .map(|path| fs::read_to_string(path).ok()?.trim().parse().ok());
         UserNamespaceLimits {
-            unprivileged_userns_clone: number("/proc/sys/kernel/unprivileged_userns_clone"),
-            max_user_namespaces: number("/proc/sys/user/max_user_namespaces"),
-            apparmor_restrict_unprivileged_userns: number(
-                "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-            ),
+            unprivileged_userns_clone: clone,
+            max_user_namespaces: most,
+            apparmor_restrict_unprivileged_userns: restricted,
         }
     }
 }

@@ -80,8 +80,7 @@ impl DumpRequest {
         local_port: Option<u16>,
         remote_port: Option<u16>,
     ) -> Self {
-        let end = |port: Option<u16>| ([0; 16], port.unwrap_or(0));
-        let (local, remote) = (end(local_port), end(remote_port));
+        let [local, remote] = [local_port, remote_port].map(|port| ([0; 16], port.unwrap_or(0)));
         DumpRequest {
             family,
             flags: NLM_F_REQUEST | NLM_F_DUMP,
@@ -117,15 +116,14 @@ impl DumpRequest {
     pub(super) fn one(local: SocketAddr, remote: SocketAddr) -> Self {
         let (local, remote) = (canonical(local), canonical(remote));
         let family = if remote.is_ipv4() { AddressFamily::V4 } else { AddressFamily::V6 };
-        let end = |end: SocketAddr| (octets(end), end.port());
         DumpRequest {
             family,
             flags: NLM_F_REQUEST,
             states: STATES,
             extensions: EXTENSIONS,
             protocol: libc::IPPROTO_TCP,
-            local: end(local),
-            remote: end(remote),
+            local: (octets(local), local.port()),
+            remote: (octets(remote), remote.port()),
         }
     }
 
@@ -219,13 +217,15 @@ fn read_each(mut datagram: &[u8], mut each: impl FnMut(&[u8])) -> DumpProgress {
 fn read_open_socket(payload: &[u8]) -> Option<OpenSocket> {
     let (fixed, _) = payload.split_first_chunk::<ANSWER_LEN>()?;
     let family = AddressFamily::from_number(fixed[0])?;
-    let be16 = |offset: usize| u16::from_be_bytes([fixed[offset], fixed[offset + 1]]);
     let u32_at =
         |offset: usize| fixed[offset..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
-    let ip_at = |offset: usize| fixed[offset..].first_chunk::<16>().copied().unwrap_or_default();
+    let [local, remote] = [(8, 4), (24, 6)].map(|(ip, port)| {
+        let octets = fixed[ip..].first_chunk::<16>().copied().unwrap_or_default();
+        address(family, octets, u16::from_be_bytes([fixed[port], fixed[port + 1]]))
+    });
     Some(OpenSocket {
-        local: address(family, ip_at(8), be16(4)),
-        remote: address(family, ip_at(24), be16(6)),
+        local,
+        remote,
         state: TcpState::from_number(fixed[1]),
         unread: Bytes::new(u32_at(56).into()),
         unsent: Bytes::new(u32_at(60).into()),
