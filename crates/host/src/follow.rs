@@ -4,7 +4,7 @@
 use crate::watch::{SocketKey, Watch};
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, host::clock};
-use fullpipe_model::observe::Sample;
+use fullpipe_model::observe::{Sample, SocketEnds, canonical_ends};
 use fullpipe_model::units::Duration;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -21,6 +21,13 @@ pub struct Target {
     pub local: SocketAddr,
     /// The other end.
     pub remote: SocketAddr,
+}
+
+impl Target {
+    /// Its ends as packets have them.
+    pub(crate) fn ends(&self) -> SocketEnds {
+        canonical_ends((self.local, self.remote))
+    }
 }
 
 /// Takes samples of `targets` every [`STEP`] for `span`, or until `interrupt` is set. A connection
@@ -51,8 +58,10 @@ pub fn follow(
         while due <= now {
             due = due + STEP;
         }
-        let failed = |cause| Refused::new("wait for the next sample", "timer", cause);
-        if interrupt.wait(Some(due.since(now))).map_err(failed)? {
+        let is_interrupted = interrupt
+            .wait(Some(due.since(now)))
+            .map_err(|cause| Refused::new("wait for the next sample", "timer", cause))?;
+        if is_interrupted {
             return Ok(samples);
         }
     }

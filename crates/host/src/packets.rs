@@ -94,12 +94,12 @@ impl Packets {
         let Some(thread) = self.thread.take() else { return Ok(None) };
         let seen = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let (a, b) = (canonical(a), canonical(b));
-        let is_meant = |one: &DiagnosedConnection| {
+        let found = seen.analyses.into_values().flat_map(|one| one.finish().connections);
+        let meant = found.filter(|one| {
             let ends = (one.connection.client, one.connection.server);
             ends == (a, b) || ends == (b, a)
-        };
-        let found = seen.analyses.into_values().flat_map(|one| one.finish().connections);
-        let most = found.filter(is_meant).max_by_key(packets);
+        });
+        let most = meant.max_by_key(packets);
         Ok(most.map(|connection| Captured { connection, missed: seen.missed }))
     }
 }

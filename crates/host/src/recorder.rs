@@ -40,12 +40,13 @@ impl Recorder {
     /// most a thousand at a time, and those that were found first stay.
     pub fn choose(&mut self, ends: &[(SocketAddr, SocketAddr)]) -> Result<(), Refused> {
         let wanted: HashSet<SocketEnds> = ends.iter().copied().map(canonical_ends).collect();
-        let of = |target: &Target| canonical_ends((target.local, target.remote));
-        self.targets.retain(|target| wanted.contains(&of(target)));
+        self.targets.retain(|target| wanted.contains(&target.ends()));
         self.missed.retain(|ends| wanted.contains(ends));
-        let known: HashSet<SocketEnds> = self.targets.iter().map(of).collect();
-        let is_new = |ends: &SocketEnds| !known.contains(ends) && !self.missed.contains(ends);
-        let mut new: HashSet<SocketEnds> = wanted.into_iter().filter(is_new).collect();
+        let known: HashSet<SocketEnds> = self.targets.iter().map(Target::ends).collect();
+        let mut new: HashSet<SocketEnds> = wanted
+            .into_iter()
+            .filter(|ends| !known.contains(ends) && !self.missed.contains(ends))
+            .collect();
         if new.is_empty() || self.targets.len() >= MOST {
             return Ok(());
         }
@@ -83,8 +84,7 @@ impl Recorder {
     /// The settings of the network namespace that a connection is in, which is sampled.
     pub fn settings(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<HostSettings> {
         let ends = canonical_ends((local, remote));
-        let is_meant = |target: &&Target| canonical_ends((target.local, target.remote)) == ends;
-        let key: SocketKey = self.targets.iter().find(is_meant)?.key;
+        let key: SocketKey = self.targets.iter().find(|target| target.ends() == ends)?.key;
         self.watch.settings(key)
     }
 }

@@ -8,7 +8,7 @@ use fullpipe_kernel::socket::sock_diag::SockDiag;
 use fullpipe_kernel::{Refused, host::clock, process::wait};
 use fullpipe_model::observe::Sample;
 use fullpipe_model::units::Duration;
-use std::io::PipeWriter;
+use std::io::{PipeReader, PipeWriter};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -44,25 +44,10 @@ impl SocketSampler {
         // The first sample is from before the data.
         look(&mut diag, &connections, &samples)?;
         let kept = Arc::clone(&samples);
-        let run = move || {
-            let (mut step, mut due) = (STEP, clock::now());
-            loop {
-                let now = clock::now();
-                while due <= now {
-                    due = due + step;
-                }
-                let is_over = wait::readable(&stopped, Some(due.since(now))).unwrap_or(true);
-                // A kernel that answered once does so again; if not, what there is has to do.
-                if look(&mut diag, &connections, &kept).is_err() || is_over {
-                    return;
-                }
-                if thin(&mut locked(&kept)) {
-                    step = step.saturating_mul(2);
-                }
-            }
-        };
-        let thread =
-            std::thread::Builder::new().name("sample".into()).spawn(run).map_err(failed)?;
+        let thread = std::thread::Builder::new()
+            .name("sample".into())
+            .spawn(move || sample(&mut diag, &connections, &kept, &stopped))
+            .map_err(failed)?;
         Ok(SocketSampler { stop, samples, thread })
     }
 
@@ -81,6 +66,30 @@ impl SocketSampler {
 
 fn locked(samples: &Mutex<Samples>) -> MutexGuard<'_, Samples> {
     samples.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The thread's work, until `stopped` has an end.
+fn sample(
+    diag: &mut SockDiag,
+    connections: &[(SocketAddr, SocketAddr)],
+    samples: &Mutex<Samples>,
+    stopped: &PipeReader,
+) {
+    let (mut step, mut due) = (STEP, clock::now());
+    loop {
+        let now = clock::now();
+        while due <= now {
+            due = due + step;
+        }
+        let is_over = wait::readable(stopped, Some(due.since(now))).unwrap_or(true);
+        // A kernel that answered once does so again; if not, what there is has to do.
+        if look(diag, connections, samples).is_err() || is_over {
+            return;
+        }
+        if thin(&mut locked(samples)) {
+            step = step.saturating_mul(2);
+        }
+    }
 }
 
 /// Takes a sample of each connection that still exists.

@@ -82,8 +82,10 @@ pub fn why(
     tick: &mut dyn FnMut(Duration),
 ) -> Result<Found, Refused> {
     watch.look()?;
-    let failed = |cause| Refused::new("wait for the second look", "timer", cause);
-    if interrupt.wait(Some(FIRST_LOOK)).map_err(failed)? {
+    let is_interrupted = interrupt
+        .wait(Some(FIRST_LOOK))
+        .map_err(|cause| Refused::new("wait for the second look", "timer", cause))?;
+    if is_interrupted {
         return Ok(Found::default());
     }
     watch.look()?;
@@ -204,10 +206,10 @@ fn holders(watch: &Watch) -> Vec<Holder> {
     for socket in watch.busy() {
         let memory = socket.sample().and_then(|sample| sample.memory);
         let (Some(memory), Some(process)) = (memory, socket.process.as_deref()) else { continue };
-        let name = || format!("{} {}", process.name, process.pid);
-        let holder = held
-            .entry(process.pid)
-            .or_insert_with(|| Holder { process: name(), memory: Bytes::ZERO });
+        let holder = held.entry(process.pid).or_insert_with(|| {
+            let process = format!("{} {}", process.name, process.pid);
+            Holder { process, memory: Bytes::ZERO }
+        });
         let both = memory.rmem_alloc.saturating_add(memory.wmem_queued);
         holder.memory = holder.memory.saturating_add(both);
     }
@@ -276,8 +278,9 @@ impl SeenSocket {
         samples: &HashMap<SocketKey, Vec<Sample>>,
         left_by: Option<&Egress>,
     ) -> Option<Followed> {
-        let of = |target: Target| samples.get(&target.key).cloned().unwrap_or_default();
-        let (own, other) = (of(self.target), self.other.map(of).unwrap_or_default());
+        let [own, other] = [Some(self.target), self.other].map(|target| {
+            target.and_then(|target| samples.get(&target.key)).cloned().unwrap_or_default()
+        });
         let settings = watch.settings(self.target.key)?;
         let asked = asked(watch, self.target.key);
         let leaves_by = left_by.and_then(|_| self.egress(watch));

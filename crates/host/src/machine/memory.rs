@@ -36,11 +36,11 @@ fn pressure(sockstat: &str, bounds: &str, holders: &[Holder]) -> Option<MachineC
     if bound == 0 || (held as f64) < NEAR * bound as f64 {
         return None;
     }
-    let bytes = |pages: u64| Bytes::new(pages.saturating_mul(PAGE));
+    let [held, bound] = [held, bound].map(|pages| Bytes::new(pages.saturating_mul(PAGE)));
     let most = holders.iter().max_by_key(|holder| holder.memory);
     Some(MachineCause::TcpMemory {
-        held: bytes(held),
-        bound: bytes(bound),
+        held,
+        bound,
         holder: most.map(|holder| (holder.process.clone(), holder.memory)),
     })
 }
@@ -54,8 +54,9 @@ const OF_SOCKETS: f64 = 0.05;
 /// sockets hold a good part of that: the kernel then keeps windows small for its processes.
 pub(crate) fn group_is_short(path: &str) -> Option<MachineCause> {
     let folder = Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/'));
-    let file = |name: &str| fs::read_to_string(folder.join(name)).ok();
-    short(path, &file("memory.max")?, &file("memory.current")?, &file("memory.stat")?)
+    let [max, current, stat] = ["memory.max", "memory.current", "memory.stat"]
+        .map(|name| fs::read_to_string(folder.join(name)).ok());
+    short(path, &max?, &current?, &stat?)
 }
 
 fn short(path: &str, max: &str, current: &str, stat: &str) -> Option<MachineCause> {

@@ -65,10 +65,11 @@ const DEVICE: [(&str, CountedEvent); 6] = [
 impl Counters {
     /// The counters of the calling thread's network namespace, and of the machine.
     pub(crate) fn read() -> Counters {
-        let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let [netstat, softnet_stat] = ["/proc/thread-self/net/netstat", "/proc/net/softnet_stat"]
+            .map(|path| fs::read_to_string(path).unwrap_or_default());
         Counters {
-            tcp: table(&file("/proc/thread-self/net/netstat"), "TcpExt"),
-            softnet: softnet(&file("/proc/net/softnet_stat")),
+            tcp: table(&netstat, "TcpExt"),
+            softnet: softnet(&softnet_stat),
             devices: devices(),
         }
     }
@@ -76,10 +77,6 @@ impl Counters {
     /// What happened since `before`, in no particular order.
     pub(crate) fn since(&self, before: &Counters) -> Vec<MachineCause> {
         let mut found = Vec::new();
-        let grown = |now: &Named, then: &Named, name: &str| {
-            let count = |of: &Named| of.get(name).copied().unwrap_or(0);
-            count(now).saturating_sub(count(then))
-        };
         let mut add = |event, count: u64, at: Option<String>| {
             found.extend((count > 0).then_some(MachineCause::Counted { event, count, at }));
         };
@@ -102,6 +99,12 @@ impl Counters {
         }
         found
     }
+}
+
+/// How much a counter has grown.
+fn grown(now: &Named, then: &Named, name: &str) -> u64 {
+    let [now, then] = [now, then].map(|counters| counters.get(name).copied().unwrap_or(0));
+    now.saturating_sub(then)
 }
 
 /// Squeezes of the receive path in some seconds that mean nothing.

@@ -171,18 +171,18 @@ impl ThisMachine {
     /// # Errors
     /// It is there and cannot be read.
     pub fn shown(&mut self, knob: &Knob) -> Result<Option<Shown>, MachineError> {
-        let number = |value: Option<u32>| {
-            value.map(|value| Shown { value: Value::Number(value.into()), is_settable: true })
+        let number = match knob {
+            Knob::Sysctl(one) => {
+                return Ok(sysctl::shown_own(&name(one.name()))?.and_then(|shown| {
+                    // What is no value of this setting is not this setting.
+                    let value = knob.read(&shown.value).ok()?;
+                    Some(Shown { value, is_settable: shown.is_settable })
+                }));
+            }
+            Knob::QueueLength(device) => self.netlink.queue_length(device)?,
+            Knob::Route(route, metric) => self.netlink.route_metric(route, *metric)?,
         };
-        Ok(match knob {
-            Knob::Sysctl(one) => sysctl::shown_own(&name(one.name()))?.and_then(|shown| {
-                // What is no value of this setting is not this setting.
-                let value = knob.read(&shown.value).ok()?;
-                Some(Shown { value, is_settable: shown.is_settable })
-            }),
-            Knob::QueueLength(device) => number(self.netlink.queue_length(device)?),
-            Knob::Route(route, metric) => number(self.netlink.route_metric(route, *metric)?),
-        })
+        Ok(number.map(|value| Shown { value: Value::Number(value.into()), is_settable: true }))
     }
 
     /// The first line of an apply that begins now.
@@ -288,12 +288,11 @@ fn number(text: &str) -> Result<u32, Refused> {
 pub fn persisted(present: Option<&str>, changes: &[Change]) -> String {
     const HEAD: &str =
         "# Written by `fullpipe tune apply --persist`; `fullpipe tune undo` takes it back.\n";
-    let sets = |line: &str, change: &Change| {
-        let name = line.split_once('=').map(|(name, _)| name.trim().trim_start_matches('-'));
-        name == Some(change.knob.to_string().as_str())
-    };
     let present = present.unwrap_or(HEAD).lines();
-    let kept = present.filter(|line| !changes.iter().any(|change| sets(line, change)));
+    let kept = present.filter(|line| {
+        let name = line.split_once('=').map(|(name, _)| name.trim().trim_start_matches('-'));
+        !changes.iter().any(|change| name == Some(change.knob.to_string().as_str()))
+    });
     let mut text: String = kept.map(|line| format!("{line}\n")).collect();
     for change in changes {
         if let Knob::Sysctl(sysctl) = change.knob {

@@ -33,12 +33,12 @@ pub struct Changed {
 
 impl std::fmt::Display for Changed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let value = |value: &Option<String>| match (&self.setting, value) {
-            (_, None) => "absent".to_string(),
-            (Item::File(_), Some(text)) => format!("{} lines", text.lines().count()),
-            (_, Some(text)) => text.clone(),
-        };
-        let (found, expected, to) = (value(&self.found), value(&self.expected), value(&self.to));
+        let [found, expected, to] =
+            [&self.found, &self.expected, &self.to].map(|value| match (&self.setting, value) {
+                (_, None) => "absent".to_string(),
+                (Item::File(_), Some(text)) => format!("{} lines", text.lines().count()),
+                (_, Some(text)) => text.clone(),
+            });
         write!(f, "{} is {found} now and not {expected}; it would become {to}", self.setting)
     }
 }

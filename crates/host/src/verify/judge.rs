@@ -97,11 +97,11 @@ const OPTIONS: [(&str, u8); 3] =
 
 /// Compares each of `values` with the evidence.
 pub fn judge(values: &Values, settings: &HostSettings, evidence: &Evidence) -> Vec<Check> {
-    let check = |(name, value): (&&'static str, &String)| {
+    let checks = values.iter().map(|(name, value)| {
         let (seen, how) = of(name, value, settings, evidence);
         Check { setting: (*name).into(), value: value.clone(), seen, how }
-    };
-    values.iter().map(check).collect()
+    });
+    checks.collect()
 }
 
 fn of(name: &str, value: &str, settings: &HostSettings, evidence: &Evidence) -> Finding {

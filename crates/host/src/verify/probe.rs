@@ -34,11 +34,6 @@ const PAUSE_OF_RTOS: u64 = 3;
 
 /// Opens sockets and looks at them. `memory` is what may be used.
 pub(super) fn probe(settings: &HostSettings, memory: Bytes) -> Result<Evidence, Refused> {
-    let refused = |cause: io::Error| Refused::new("open socket", "on loopback", cause);
-    // Where lo was never up, 127.0.0.1 is nobody's address; these sockets carry nothing.
-    let bind = |address: Ipv4Addr| TcpListener::bind((address, 0));
-    let fresh =
-        || bind(Ipv4Addr::LOCALHOST).or_else(|_| bind(Ipv4Addr::UNSPECIFIED)).map_err(refused);
     let listener = fresh()?;
     let (receive_buffer, send_buffer) =
         (socket_buffers::receive(&listener)?, socket_buffers::send(&listener)?);
@@ -55,6 +50,14 @@ pub(super) fn probe(settings: &HostSettings, memory: Bytes) -> Result<Evidence, 
             Err(error) => Err(error.to_string()),
         },
     })
+}
+
+/// A socket that nobody has changed yet.
+fn fresh() -> Result<TcpListener, Refused> {
+    // Where lo was never up, 127.0.0.1 is nobody's address; these sockets carry nothing.
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))
+        .map_err(|cause| Refused::new("open socket", "on loopback", cause))
 }
 
 /// A connection over loopback, with both ends in our hands.

@@ -72,8 +72,10 @@ struct Active {
 
 impl Moved {
     fn of(info: Option<&TcpInfo>) -> Moved {
-        let count = |get: fn(&TcpInfo) -> Option<Bytes>| info.and_then(get).unwrap_or(Bytes::ZERO);
-        Moved { sent: count(|info| info.bytes_acked), received: count(|info| info.bytes_received) }
+        Moved {
+            sent: info.and_then(|info| info.bytes_acked).unwrap_or(Bytes::ZERO),
+            received: info.and_then(|info| info.bytes_received).unwrap_or(Bytes::ZERO),
+        }
     }
 }
 
@@ -235,8 +237,9 @@ impl Active {
         }
         self.recent.push(sample);
         let [.., before, now] = self.recent.as_slice() else { return };
-        let again = |sample: &Sample| sample.info.as_ref().map_or(0, |info| info.total_retrans);
-        self.retransmissions += u64::from(again(now).wrapping_sub(again(before)));
+        let [earlier, later] =
+            [before, now].map(|sample| sample.info.as_ref().map_or(0, |info| info.total_retrans));
+        self.retransmissions += u64::from(later.wrapping_sub(earlier));
         let length = now.at.since(before.at);
         let role = self.role();
         let moved = if role == End::Sender { sent } else { received };
