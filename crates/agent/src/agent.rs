@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::options::AgentOptions;
 use crate::wire::{self, Mode};
 use aya::maps::{Array, HashMap, MapError};
-use aya::programs::{CgroupAttachMode, Iter, ProgramError, SockOps};
+use aya::programs::{CgroupAttachMode, Iter, SockOps};
 use aya::{Btf, Ebpf};
 use fullpipe_model::units::{Duration, Window};
 use std::error::Error;
@@ -82,6 +82,11 @@ impl AgentError {
     }
 }
 
+/// What an error of `operation` becomes.
+fn refused<E: Error + 'static>(operation: &'static str) -> impl FnOnce(E) -> AgentError {
+    move |error| AgentError::of(operation, &error)
+}
+
 /// An attached program. Dropping it detaches, as does the end of the process however it comes.
 pub struct Agent {
     program: Ebpf,
@@ -98,15 +103,15 @@ fn read_object() -> Result<Ebpf, AgentError> {
     if !Path::new(BTF).exists() {
         return Err(AgentError::NoBtf);
     }
-    Ebpf::load(OBJECT).map_err(|error| AgentError::of("load the BPF program", &error))
+    Ebpf::load(OBJECT).map_err(refused("load the BPF program"))
 }
 
 /// The program that follows connections, verified by the kernel.
 fn load(object: &mut Ebpf) -> Result<&mut SockOps, AgentError> {
+    const OPERATION: &str = "load the BPF program";
     let hook = object.program_mut("follow").expect("the object has this program");
-    let refused = |error: ProgramError| AgentError::of("load the BPF program", &error);
-    let hook: &mut SockOps = hook.try_into().map_err(refused)?;
-    hook.load().map_err(refused)?;
+    let hook: &mut SockOps = hook.try_into().map_err(refused(OPERATION))?;
+    hook.load().map_err(refused(OPERATION))?;
     Ok(hook)
 }
 
@@ -145,7 +150,7 @@ impl Agent {
         configure(&mut program, &options, mode, group)?;
         load(&mut program)?
             .attach(folder, CgroupAttachMode::Single)
-            .map_err(|error| AgentError::of("attach to the control group", &error))?;
+            .map_err(refused("attach to the control group"))?;
         let unreachable = load_visit(&mut program).err().map(|error| error.to_string());
         Ok(Agent { program, options, mode, group, unreachable })
     }
@@ -166,37 +171,38 @@ impl Agent {
             return Err(AgentError::Refused { operation, cause: cause.clone() });
         }
         let letters = self.visit()?;
-        let count = |letter| letters.iter().filter(|one| **one == letter).count();
-        Ok(Adopted { followed: count(b'f'), refused: count(b'r') })
+        let [followed, refused] =
+            [b'f', b'r'].map(|letter| letters.iter().filter(|one| **one == letter).count());
+        Ok(Adopted { followed, refused })
     }
 
     /// Runs `visit` over the sockets of the calling thread's network namespace.
     fn visit(&mut self) -> Result<Vec<u8>, AgentError> {
         const OPERATION: &str = "visit the connections";
-        let refused = |error: ProgramError| AgentError::of(OPERATION, &error);
         let visit = self.program.program_mut("visit").expect("the object has this program");
-        let visit: &mut Iter = visit.try_into().map_err(refused)?;
-        let link = visit.attach().map_err(refused)?;
-        let link = visit.take_link(link).map_err(refused)?;
+        let visit: &mut Iter = visit.try_into().map_err(refused(OPERATION))?;
+        let link = visit.attach().map_err(refused(OPERATION))?;
+        let link = visit.take_link(link).map_err(refused(OPERATION))?;
         let mut letters = Vec::new();
-        let mut file = link.into_file().map_err(|error| AgentError::of(OPERATION, &error))?;
-        file.read_to_end(&mut letters).map_err(|error| AgentError::of(OPERATION, &error))?;
+        let mut file = link.into_file().map_err(refused(OPERATION))?;
+        file.read_to_end(&mut letters).map_err(refused(OPERATION))?;
         Ok(letters)
     }
 
     /// The connections that were followed so far: at most the 16,384 seen last, the closed ones
     /// too.
     pub fn connections(&self) -> Result<Vec<Connection>, AgentError> {
-        let read = |error: MapError| AgentError::of("read the connections", &error);
+        const OPERATION: &str = "read the connections";
         let map = self.program.map("shown").expect("the object has this map");
-        let map: HashMap<_, u64, wire::ShownWords> = HashMap::try_from(map).map_err(read)?;
+        let map: HashMap<_, u64, wire::ShownWords> =
+            HashMap::try_from(map).map_err(refused(OPERATION))?;
         let mut found = Vec::new();
         for entry in map.iter() {
             match entry {
                 Ok((_, shown)) => found.push(wire::connection(&shown)),
                 // It made room for another one while we read.
                 Err(MapError::KeyNotFound) => {}
-                Err(error) => return Err(read(error)),
+                Err(error) => return Err(AgentError::of(OPERATION, &error)),
             }
         }
         Ok(found)
@@ -233,11 +239,11 @@ impl Agent {
 }
 
 fn load_visit(program: &mut Ebpf) -> Result<(), AgentError> {
-    let of = |error: &(dyn Error + 'static)| AgentError::of("load the BPF iterator", error);
-    let btf = Btf::from_sys_fs().map_err(|error| of(&error))?;
+    const OPERATION: &str = "load the BPF iterator";
+    let btf = Btf::from_sys_fs().map_err(refused(OPERATION))?;
     let visit = program.program_mut("visit").expect("the object has this program");
-    let visit: &mut Iter = visit.try_into().map_err(|error: ProgramError| of(&error))?;
-    visit.load("tcp", &btf).map_err(|error| of(&error))
+    let visit: &mut Iter = visit.try_into().map_err(refused(OPERATION))?;
+    visit.load("tcp", &btf).map_err(refused(OPERATION))
 }
 
 fn configure(
@@ -246,8 +252,8 @@ fn configure(
     mode: Mode,
     group: u64,
 ) -> Result<(), AgentError> {
-    let refused = |error: MapError| AgentError::of("set the BPF program's options", &error);
+    const OPERATION: &str = "set the BPF program's options";
     let map = program.map_mut("configuration").expect("the object has this map");
-    let mut map: Array<_, wire::Config> = Array::try_from(map).map_err(refused)?;
-    map.set(0, wire::config(options, mode, group), 0).map_err(refused)
+    let mut map: Array<_, wire::Config> = Array::try_from(map).map_err(refused(OPERATION))?;
+    map.set(0, wire::config(options, mode, group), 0).map_err(refused(OPERATION))
 }
