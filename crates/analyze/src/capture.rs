@@ -63,13 +63,10 @@ pub fn bytes(capture: impl AsRef<[u8]> + Send + 'static, options: &Options) -> C
 /// Sorts files by the time of their first packets; files without a packet come last.
 pub fn by_first_packet(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     let open = opener();
-    let first = |path: PathBuf| {
-        let at = first_packet(&path, &open);
-        (at.is_none(), at, path)
-    };
-    let mut paths: Vec<_> = paths.into_iter().map(first).collect();
-    paths.sort_by_key(|(is_without, at, _)| (*is_without, *at));
-    paths.into_iter().map(|(.., path)| path).collect()
+    let mut paths: Vec<_> =
+        paths.into_iter().map(|path| (first_packet(&path, &open), path)).collect();
+    paths.sort_by_key(|(at, _)| (at.is_none(), *at));
+    paths.into_iter().map(|(_, path)| path).collect()
 }
 
 impl Capture {

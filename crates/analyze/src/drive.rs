@@ -205,13 +205,16 @@ impl<P: Part> Drop for Together<P> {
 
 /// Processes everything in a lane.
 fn work<P: Part>(mut lane: Lane<Feed>, mut part: P, rounds: &SyncSender<P::Round>) -> Counts {
-    // The receiver is dropped only when the whole analysis is abandoned.
-    let give = |round| drop(rounds.send(round));
     while let Some(mut batch) = lane.next() {
-        batch.drain(|event| part.take(event).into_iter().for_each(give));
+        batch.drain(|event| give(part.take(event), rounds));
         lane.give_back(batch);
     }
     let (last, counts) = part.finish();
-    last.for_each(give);
+    give(last, rounds);
     counts
+}
+
+fn give<R>(done: impl IntoIterator<Item = R>, rounds: &SyncSender<R>) {
+    // The receiver is dropped only when the whole analysis is abandoned.
+    done.into_iter().for_each(|round| drop(rounds.send(round)));
 }

@@ -39,15 +39,15 @@ impl PacketStream {
     /// file whose times go back are put into the order of time.
     pub fn new(origins: Vec<Origin>, open: Open, sorts: bool) -> Self {
         let is_one = origins.len() == 1;
-        let turn = |(place, origin): (usize, Origin)| {
+        let turns = origins.into_iter().enumerate().map(|(place, origin)| {
             // Files without a packet come last, and report their problem there.
             let first = match &origin {
                 Origin::File(path) if !is_one => first_packet(path, &open),
                 _ => None,
             };
             ((first.unwrap_or(Instant::from_nanos(u64::MAX)), place), origin)
-        };
-        let mut waiting: Vec<_> = origins.into_iter().enumerate().map(turn).collect();
+        });
+        let mut waiting: Vec<_> = turns.collect();
         waiting.sort_by_key(|(turn, _)| std::cmp::Reverse(*turn));
         let (files, counts, errors) = (Vec::new(), Counts::default(), Vec::new());
         PacketStream { open, waiting, files, current: None, sorts, counts, errors }
@@ -87,10 +87,10 @@ impl PacketStream {
     /// opened.
     fn choose(&mut self) -> Option<usize> {
         let next = (0..self.files.len()).min_by_key(|&file| self.files[file].turn());
-        let is_due = |(turn, _): &mut (Turn, Origin)| {
-            next.is_none_or(|next| *turn < self.files[next].turn())
-        };
-        let Some((turn, origin)) = self.waiting.pop_if(is_due) else { return next };
+        let due = self
+            .waiting
+            .pop_if(|(turn, _)| next.is_none_or(|next| *turn < self.files[next].turn()));
+        let Some((turn, origin)) = due else { return next };
         match File::open(origin, turn.1, &self.open, self.sorts) {
             Ok(file) => {
                 self.files.push(file);
