@@ -81,12 +81,7 @@ impl DayTable {
 
     /// Waits until the file is on disk; returns its size.
     pub(crate) fn sync(&self) -> Result<u64, TableError> {
-        let size = || {
-            let file = File::open(&self.file.0)?;
-            file.sync_all()?;
-            Ok::<_, io::Error>(file.metadata()?.len())
-        };
-        size().map_err(TableError::at(&self.file.0))
+        synced_size(&self.file.0).map_err(TableError::at(&self.file.0))
     }
 
     /// Gives the file its final path.
@@ -173,6 +168,13 @@ impl Drop for TemporaryFile {
             let _ = fs::remove_file(&self.0);
         }
     }
+}
+
+/// Waits until a file is on disk; returns its size.
+fn synced_size(path: &Path) -> io::Result<u64> {
+    let file = File::open(path)?;
+    file.sync_all()?;
+    Ok(file.metadata()?.len())
 }
 
 /// The day `number` days after 1 January 1970, as `YYYY-MM-DD`.

@@ -86,6 +86,10 @@ impl Name {
     fn given(path: PathBuf) -> Self {
         Name { path, is_given: true }
     }
+
+    fn unusable(&self, cause: Error) -> Unusable {
+        Unusable { path: self.path.clone(), cause }
+    }
 }
 
 /// An item: a capture, a name that leads to none, or the failure of the list itself.
@@ -128,19 +132,19 @@ impl SourceList {
     /// Looks at a name: a capture, or `None` for a folder, which is walked next, and for what is
     /// left out.
     fn look(&mut self, name: Name) -> std::result::Result<Option<FoundCapture>, Unusable> {
-        let unusable = |cause: Error| Unusable { path: name.path.clone(), cause };
-        let there = std::fs::metadata(&name.path).map_err(unusable)?;
+        let there = std::fs::metadata(&name.path).map_err(|cause| name.unusable(cause))?;
         if there.is_dir() {
             let is_link = !name.is_given
                 && std::fs::symlink_metadata(&name.path).is_ok_and(|own| own.is_symlink());
             if !is_link && self.results != Some(identity(&there)) {
-                self.stack.extend(entries(&name.path).map_err(unusable)?);
+                self.stack.extend(entries(&name.path).map_err(|cause| name.unusable(cause))?);
             }
             return Ok(None);
         }
         if !there.is_file() {
             // A pipe would wait for a writer, perhaps for ever.
-            return Err(unusable(Error::new(ErrorKind::InvalidInput, "it is no regular file")));
+            let cause = Error::new(ErrorKind::InvalidInput, "it is no regular file");
+            return Err(name.unusable(cause));
         }
         let modified_ns =
             i128::from(there.mtime()) * 1_000_000_000 + i128::from(there.mtime_nsec());

@@ -197,8 +197,8 @@ impl Manifest {
         manifest.length = manifest.read(|line| match line {
             ManifestLine::Begun(settings) => begun = Some(settings),
             ManifestLine::Committed(commit) => {
-                let earlier = |capture: Capture| (capture.file.clone(), Earlier::of(&capture));
-                done.captures.extend(commit.captures.into_iter().map(earlier));
+                let captures = commit.captures.iter();
+                done.captures.extend(captures.map(|one| (one.file.clone(), Earlier::of(one))));
                 done.parts.extend(commit.parts.into_iter().map(|part| (part.path, part.bytes)));
             }
             ManifestLine::Whole(_) => {}

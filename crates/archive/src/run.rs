@@ -226,13 +226,17 @@ impl<O: Observer> SharedRun<'_, O> {
     fn capture(&self, found: FoundCapture, rows: &mut CaptureRows) -> Result<Capture, GroupEnd> {
         let FoundCapture { path, bytes, modified_ns } = found;
         let file = text_of(&path);
-        let open = || {
-            let capture = fullpipe_analyze::Capture::file(path.clone());
-            Ok(capture.or_recording().opened_by(self.observer.opener()))
-        };
-        let CaptureOutcome { rows, problem } =
-            rows.add(&file, open, || if self.ends() { Err(GroupEnd::Ended) } else { Ok(()) })?;
+        let CaptureOutcome { rows, problem } = rows.add(
+            &file,
+            || Ok(self.opened(&path)),
+            || if self.ends() { Err(GroupEnd::Ended) } else { Ok(()) },
+        )?;
         Ok(Capture { file, bytes, modified_ns, rows: rows.iter().sum(), problem })
+    }
+
+    fn opened(&self, path: &Path) -> fullpipe_analyze::Capture {
+        let capture = fullpipe_analyze::Capture::file(path);
+        capture.or_recording().opened_by(self.observer.opener())
     }
 }
 
