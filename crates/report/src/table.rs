@@ -119,11 +119,11 @@ impl<const N: usize> Table<N> {
     fn extents(&self, layout: Layout) -> [Extent; N] {
         std::array::from_fn(|at| {
             let column = &self.columns[at];
-            let cells = || self.rows.iter().map(|row| row[at].as_str());
+            let cells = self.rows.iter().map(|row| row[at].as_str());
             let heading = column.unit.as_deref().into_iter().chain([layout.term(&column.heading)]);
-            let cell = cells().map(longest_line).max().unwrap_or(0);
+            let cell = cells.clone().map(longest_line).max().unwrap_or(0);
             Extent {
-                word: cells().chain(heading.clone()).map(longest_word).max().unwrap_or(0),
+                word: cells.chain(heading.clone()).map(longest_word).max().unwrap_or(0),
                 cell,
                 line: heading.map(longest_line).max().unwrap_or(0).max(cell),
                 leaves: column.leaves,
@@ -133,12 +133,12 @@ impl<const N: usize> Table<N> {
 
     /// The columns `shown` beside each other, with texts broken where `widths` asks for it.
     fn drawn(&self, shown: &[usize], widths: Option<&[usize]>, layout: Layout) -> String {
-        let columns = || shown.iter().map(|&at| &self.columns[at]);
+        let columns = shown.iter().map(|&at| &self.columns[at]);
         let fitting = |place: usize, text: &str| match widths {
             Some(widths) => wrapped(text, widths[place]),
             None => text.into(),
         };
-        let units = columns().any(|column| column.unit.is_some());
+        let units = columns.clone().any(|column| column.unit.is_some());
         let mut drawn = comfy_table::Table::new();
         let line = match layout.charset {
             Charset::Utf8 => '─',
@@ -147,9 +147,10 @@ impl<const N: usize> Table<N> {
         drawn.load_style(
             TableStyle::new().header_separator(LineStyle::none().fill(line).junction(line)),
         );
-        let headed = columns().any(|column| !column.heading.is_empty() || column.unit.is_some());
+        let headed =
+            columns.clone().any(|column| !column.heading.is_empty() || column.unit.is_some());
         if headed {
-            drawn.set_header(columns().enumerate().map(|(place, column)| {
+            drawn.set_header(columns.enumerate().map(|(place, column)| {
                 let heading = layout.term(&column.heading);
                 let heading = match &column.unit {
                     Some(unit) => format!("{heading}\n{unit}"),

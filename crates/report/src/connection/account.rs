@@ -14,7 +14,7 @@ use fullpipe_flow::Language;
 use fullpipe_flow::account::{Account, AccountPart, Cause};
 use fullpipe_flow::connection::{Connection, Direction};
 use fullpipe_flow::diagnosis::live::Answer;
-use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection, PacketCause, SubCause};
+use fullpipe_flow::diagnosis::{DiagnosedConnection, PacketCause, SubCause};
 use fullpipe_flow::finding::{Finding, Remedy};
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::change::Change;
@@ -55,9 +55,9 @@ pub struct HeldData {
 impl WaitAnswer {
     /// Whether it advises all this about a direction's data.
     pub(crate) fn says(&self, direction: Direction, remedy: Remedy, changes: &[Change]) -> bool {
-        let is_same = |held: HeldData| held.direction == direction && held.remedy == Some(remedy);
         let has_changes = changes.is_empty() || self.changes == changes;
-        self.held.is_some_and(is_same) && has_changes
+        let held = self.held.filter(|held| held.direction == direction);
+        held.is_some_and(|held| held.remedy == Some(remedy)) && has_changes
     }
 }
 
@@ -77,8 +77,9 @@ pub fn answer(
             held: None,
         });
     }
-    let is_data = |part: &AccountPart| matches!(part.cause, Cause::Transfer(_));
-    let first = account.first().filter(|part| part.lost > Duration::ZERO || is_data(part))?;
+    let first = account
+        .first()
+        .filter(|part| part.lost > Duration::ZERO || matches!(part.cause, Cause::Transfer(_)))?;
     let share = words.share(first.time, account.time);
     if let Some(answer) = of_transfer(explained, first, &share, language) {
         return Some(answer);
@@ -123,8 +124,8 @@ fn of_transfer(
         return None;
     };
     let findings = explained.findings();
-    let meant = |one: &&OfDirection<Finding>| one.direction == direction && one.what.limit == limit;
-    let finding = &findings.iter().find(meant)?.what;
+    let mut of_limit = findings.iter().filter(|one| one.what.limit == limit);
+    let finding = &of_limit.find(|one| one.direction == direction)?.what;
     let headline = explained.diagnosis(direction)?.headline();
     let words = sentences(language);
     let (what, who) = if headline.is_guess() {
@@ -142,9 +143,9 @@ fn of_transfer(
 
 /// Who has to act against a limit of the data.
 fn who_acts(explained: &DiagnosedConnection, finding: &Finding, part: &AccountPart) -> WhoActs {
-    let is_policer = |cause: PacketCause| matches!(cause, PacketCause::Policer(_));
     let mut causes = part.direction.into_iter().flat_map(|way| explained.sub_causes(way));
-    if finding.evidence.burst.is_some() || causes.any(is_policer) {
+    let is_policed = causes.any(|cause| matches!(cause, PacketCause::Policer(_)));
+    if finding.evidence.burst.is_some() || is_policed {
         return WhoActs::EvenSender;
     }
     if finding.evidence.flights.is_some() {

@@ -88,15 +88,15 @@ pub fn render_packets(
         text.push('\n');
     };
     let bulk = seen.connection.bulk();
-    let findings = seen.findings();
-    let findings = || findings.iter().filter(|one| one.direction == bulk).map(|one| &one.what);
-    for finding in findings().take(2) {
+    let found = seen.findings();
+    let mut findings = found.iter().filter(|one| one.direction == bulk).map(|one| &one.what);
+    for finding in findings.clone().take(2) {
         line("  ", &language.claim(finding));
     }
     for cause in seen.explanations() {
         line(labels.cause, &language.sub_cause(&cause.what.sub_cause));
     }
-    let Some(first) = findings().next() else {
+    let Some(first) = findings.next() else {
         line("  ", labels.data_took_no_time);
         return text;
     };
@@ -154,9 +154,9 @@ fn explain(connection: &LiveConnection, layout: Layout) -> String {
     }
     line(labels.who_acts, acts);
     if let Some(lifetime) = answer.lifetime.filter(|life| life.busy > Duration::ZERO) {
-        let part = |time| figure::percent(share(time, lifetime.busy));
         let busy = lifetime.busy;
-        let [window, buffer] = [lifetime.rwnd_limited, lifetime.sndbuf_limited].map(part);
+        let [window, buffer] = [lifetime.rwnd_limited, lifetime.sndbuf_limited]
+            .map(|time| figure::percent(share(time, busy)));
         let since = match language {
             Language::English => format!(
                 "busy for {busy}, of which {window} % waited for the receive window and {buffer} % \

@@ -38,9 +38,9 @@ fn scale(quantity: Quantity, max: f64) -> (f64, &'static str) {
 /// Round values from `min` to `max`: multiples of 1, 2 or 5 times a power of ten.
 fn ticks(min: f64, max: f64, count: usize, divisor: f64) -> Vec<(f64, String)> {
     let rough = (max - min) / count.max(1) as f64;
-    let only_least = || vec![(min * divisor, text(min, 1.0))];
+    let least = (min * divisor, text(min, 1.0));
     if !rough.is_finite() || rough <= 0.0 {
-        return only_least();
+        return vec![least];
     }
     let power = 10_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].into_iter().find(|step| step * power >= rough * 0.999);
@@ -51,7 +51,7 @@ fn ticks(min: f64, max: f64, count: usize, divisor: f64) -> Vec<(f64, String)> {
         .take_while(|value| *value <= max + step * 1e-6)
         .map(|value| (value * divisor, text(value, step)))
         .collect();
-    if values.is_empty() { only_least() } else { values }
+    if values.is_empty() { vec![least] } else { values }
 }
 
 /// A value with as many decimals as its step needs.

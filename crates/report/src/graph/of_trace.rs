@@ -71,23 +71,26 @@ fn throughput(trace: &DirectionTrace, round_trip: Option<Duration>) -> Vec<Line>
         round_trip.map_or(1.0, |rtt| rtt.as_secs_f64() / rate.width().as_secs_f64()).ceil();
     let group = bins.len().div_ceil(BINS).max((in_round_trip as usize).min(bins.len())).max(1);
     let width = rate.width().as_secs_f64() * group as f64;
-    let spans = |of: fn(&(f64, f64)) -> f64| {
-        let sums = bins.chunks(group).map(|chunk| {
-            chunk.iter().fold((0.0, 0.0), |sum, (payload, wire)| {
-                (sum.0 + payload.as_f64(), sum.1 + wire.as_f64())
-            })
-        });
-        sums.enumerate()
-            .map(|(number, sum)| {
-                let value = of(&sum) * 8.0 / width;
-                Span { at: number as f64 * width, min: value, max: value, last: value }
-            })
-            .collect()
-    };
+    let sums = bins.chunks(group).map(|chunk| {
+        chunk.iter().fold((0.0, 0.0), |sum, (payload, wire)| {
+            (sum.0 + payload.as_f64(), sum.1 + wire.as_f64())
+        })
+    });
+    let wire = rates(sums.clone().map(|sum| sum.1), width);
+    let payload = rates(sums.map(|sum| sum.0), width);
     vec![
-        Line { name: "on the wire", shape: Shape::Stair, spans: spans(|sum| sum.1) },
-        Line { name: "payload", shape: Shape::Stair, spans: spans(|sum| sum.0) },
+        Line { name: "on the wire", shape: Shape::Stair, spans: wire },
+        Line { name: "payload", shape: Shape::Stair, spans: payload },
     ]
+}
+
+/// The bytes of bins of `width` seconds as bits per second.
+fn rates(bytes: impl Iterator<Item = f64>, width: f64) -> Vec<Span> {
+    let spans = bytes.enumerate().map(|(number, bytes)| {
+        let value = bytes * 8.0 / width;
+        Span { at: number as f64 * width, min: value, max: value, last: value }
+    });
+    spans.collect()
 }
 
 fn line(name: &'static str, shape: Shape, points: &Points) -> Line {

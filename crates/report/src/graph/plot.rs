@@ -33,11 +33,9 @@ pub fn plot(graph: &Graph, layout: Layout) -> String {
         let columns = line.columns(graph.seconds, width * 2);
         for (column, span) in columns.iter().enumerate() {
             let Some(span) = span else { continue };
-            let row = |value: f64| {
-                let share = if max > min { (value - min) / (max - min) } else { 0.0 };
-                ((1.0 - share) * (ROWS * 4 - 1) as f64).round().clamp(0.0, (ROWS * 4 - 1) as f64)
-            };
-            for dot in row(span.max) as usize..=row(span.min) as usize {
+            let [top, bottom] = [span.max, span.min]
+                .map(|value| row_of(value, (min, max), ROWS * 4).clamp(0.0, (ROWS * 4 - 1) as f64));
+            for dot in top as usize..=bottom as usize {
                 canvas.dot(column, dot, number);
             }
         }
@@ -46,10 +44,8 @@ pub fn plot(graph: &Graph, layout: Layout) -> String {
     let mut text = format!("{} [{}]\n", layout.paint(Tone::Heading, graph.title), values.unit);
     for row in 0..ROWS {
         // The value whose row this is.
-        let label = values.ticks.iter().find(|(value, _)| {
-            let share = if max > min { (value - min) / (max - min) } else { 0.0 };
-            ((1.0 - share) * (ROWS - 1) as f64).round() as usize == row
-        });
+        let mut ticks = values.ticks.iter();
+        let label = ticks.find(|(value, _)| row_of(*value, (min, max), ROWS) as usize == row);
         let label = label.map_or("", |(_, text)| text);
         text += &format!(
             "{label:>MARGIN$}{}",
@@ -60,6 +56,12 @@ pub fn plot(graph: &Graph, layout: Layout) -> String {
     }
     text += &times(graph.seconds, width, layout);
     text + &legend(graph, layout)
+}
+
+/// How far down a value is, in rows, where `rows` reach from `max` to `min`.
+fn row_of(value: f64, (min, max): (f64, f64), rows: usize) -> f64 {
+    let share = if max > min { (value - min) / (max - min) } else { 0.0 };
+    ((1.0 - share) * (rows - 1) as f64).round()
 }
 
 /// The left edge: beside no value, and beside one.

@@ -27,11 +27,15 @@ pub(super) fn neighbours(intervals: &[Interval]) -> Vec<Interval> {
     merged
 }
 
+/// The mean of `a` and `b`, of which `b` has this share of the weight.
+fn mean(a: f64, b: f64, weight: f64) -> f64 {
+    a + (b - a) * weight
+}
+
 /// Adds `later` to an interval: shares, rates and fractions by time, extremes as extremes.
 fn absorb(interval: &mut Interval, later: &Interval) {
     let (own, other) = (interval.length.as_secs_f64(), later.length.as_secs_f64());
     let weight = if own + other > 0.0 { other / (own + other) } else { 0.5 };
-    let mean = |a: f64, b: f64| a + (b - a) * weight;
     for candidate in &mut interval.candidates {
         candidate.share *= 1.0 - weight;
     }
@@ -47,18 +51,18 @@ fn absorb(interval: &mut Interval, later: &Interval) {
     interval.length = end.since(interval.start).max(interval.length);
     let (a, b) = (&interval.evidence, &later.evidence);
     interval.evidence = Evidence {
-        goodput: Rate::from_bits_per_sec_f64(mean(a.goodput.as_f64(), b.goodput.as_f64())),
+        goodput: Rate::from_bits_per_sec_f64(mean(a.goodput.as_f64(), b.goodput.as_f64(), weight)),
         in_flight: a.in_flight.max(b.in_flight),
         in_flight_mean: a.in_flight_mean.max(b.in_flight_mean),
         window: a.window.max(b.window),
         rtt: least(a.rtt, b.rtt),
-        window_full: mean(a.window_full, b.window_full),
-        idle: mean(a.idle, b.idle),
+        window_full: mean(a.window_full, b.window_full, weight),
+        idle: mean(a.idle, b.idle, weight),
         retransmissions: a.retransmissions + b.retransmissions,
         sndbuf_limited: a
             .sndbuf_limited
             .zip(b.sndbuf_limited)
-            .map(|(a, b)| mean(a, b))
+            .map(|(a, b)| mean(a, b, weight))
             .or(a.sndbuf_limited)
             .or(b.sndbuf_limited),
         unread: a.unread.max(b.unread),

@@ -141,13 +141,17 @@ impl LinkQueue {
             }
             same
         });
-        let differences = |of: fn(&(u64, u64)) -> u64| {
-            let mut before = 0;
-            let numbers = met.iter().map(|one| i64::try_from(of(one)).unwrap_or(i64::MAX));
-            numbers.map(|number| number - std::mem::replace(&mut before, number)).collect()
-        };
-        LinkQueue { time_us: differences(|one| one.0), bytes: differences(|one| one.1) }
+        let times = met.iter().map(|one| one.0);
+        let bytes = met.iter().map(|one| one.1);
+        LinkQueue { time_us: differences(times), bytes: differences(bytes) }
     }
+}
+
+/// What each number has more than the one before it; the first is as it is.
+fn differences(numbers: impl Iterator<Item = u64>) -> Vec<i64> {
+    let mut before = 0;
+    let numbers = numbers.map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+    numbers.map(|number| number - std::mem::replace(&mut before, number)).collect()
 }
 
 /// Whether two times are in the same stretch.

@@ -102,8 +102,7 @@ fn comment(indent: &str, change: &Change) -> String {
 /// What a file of sysctls cannot hold, as comments with the command.
 fn commands(plan: &HostPlan) -> String {
     let others = all(plan).filter(|change| !matches!(change.knob, Knob::Sysctl(_)));
-    let line = |change: &Change| format!("# at boot: {}\n", change.command());
-    others.map(line).collect()
+    others.map(|change| format!("# at boot: {}\n", change.command())).collect()
 }
 
 fn nothing(text: String) -> String {

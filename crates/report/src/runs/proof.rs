@@ -87,12 +87,12 @@ fn row(what: String, trial: &TrialResult, gains: bool) -> [String; 5] {
 
 /// The ends that have to change something.
 fn who(changes: &[Remedy]) -> String {
-    let has = |end| changes.iter().any(|change| change.end() == end);
-    match (has(End::Sender), has(End::Receiver)) {
-        (true, true) => "both".into(),
-        (true, false) => End::Sender.to_string(),
-        (false, true) => End::Receiver.to_string(),
-        (false, false) => String::new(),
+    let ends = [End::Sender, End::Receiver];
+    match ends.map(|end| changes.iter().any(|change| change.end() == end)) {
+        [true, true] => "both".into(),
+        [true, false] => End::Sender.to_string(),
+        [false, true] => End::Receiver.to_string(),
+        [false, false] => String::new(),
     }
 }
 

@@ -8,7 +8,7 @@ pub use crate::cells::{limited_by, limited_by_in};
 
 use fullpipe_flow::Language;
 use fullpipe_flow::schema::RunRow;
-use fullpipe_model::units::{Bytes, Duration, Rate};
+use fullpipe_model::units::Bytes;
 
 /// The rows as a table, then the notes of each; with published figures if there are any.
 pub fn render(rows: &[RunRow], layout: Layout) -> String {
@@ -88,20 +88,17 @@ pub fn gained(before: &RunRow, after: &RunRow, layout: Layout) -> String {
 
 fn compared(before: &RunRow, after: &RunRow, layout: Layout, most: usize) -> String {
     let mut table = Table::new([Column::text(""), Column::count("before"), Column::count("after")]);
-    let time = |time: Option<Duration>| optional(time, |time| time.to_string());
-    let both = |rate: Rate| format!("{rate} ({rate:#})");
-    let rate_share = |row: &RunRow| {
-        let share = row.rate_nominal.map(|rate| row.goodput.fraction_of(rate));
-        optional(share, |share| format!("{} %", figure::percent(share)))
-    };
     let lines: [RowLine<'_>; 12] = [
-        ("goodput", &|row| both(row.goodput)),
-        ("share of the link's rate", &rate_share),
+        ("goodput", &|row| format!("{0} ({0:#})", row.goodput)),
+        ("share of the link's rate", &|row| {
+            let share = row.rate_nominal.map(|rate| row.goodput.fraction_of(rate));
+            optional(share, |share| format!("{} %", figure::percent(share)))
+        }),
         ("limited by", &|row| limited_by_in(row, layout.language)),
-        ("the prediction", &|row| optional(row.law, both)),
+        ("the prediction", &|row| optional(row.law, |rate| format!("{rate} ({rate:#})"))),
         ("largest receive window", &|row| optional(row.window_max, |window| window.to_string())),
         ("most in flight", &|row| row.in_flight_max.to_string()),
-        ("round-trip time, median", &|row| time(row.rtt_p50)),
+        ("round-trip time, median", &|row| optional(row.rtt_p50, |time| time.to_string())),
         ("transferred", &|row| match layout.language {
             Language::English => format!("{} in {}", row.body, row.duration),
             Language::Chinese => format!("{} 内 {}", row.duration, row.body),
@@ -123,7 +120,7 @@ fn compared(before: &RunRow, after: &RunRow, layout: Layout, most: usize) -> Str
 mod tests {
     use super::*;
     use fullpipe_model::limit::{Cause, Limit};
-    use fullpipe_model::units::Window;
+    use fullpipe_model::units::{Duration, Rate, Window};
 
     fn row() -> RunRow {
         RunRow {

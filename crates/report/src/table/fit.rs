@@ -90,8 +90,9 @@ fn words(line: &str) -> Vec<&str> {
     let mut rest = line.trim();
     while !rest.is_empty() {
         let first = rest.find(' ').unwrap_or(rest.len());
-        let is_other = |after: char| after != ' ' && !is_wide(after);
-        let glued = rest[first..].strip_prefix(" %").filter(|after| !after.starts_with(is_other));
+        let glued = rest[first..]
+            .strip_prefix(" %")
+            .filter(|after| !after.starts_with(|next: char| next != ' ' && !is_wide(next)));
         let end = glued.map_or(first, |after| {
             rest.len() - after.len() + after.find(' ').unwrap_or(after.len())
         });

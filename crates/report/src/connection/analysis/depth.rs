@@ -296,8 +296,7 @@ impl LimitSpan {
     /// The limit, and those that would also explain more than half of the span, in the order of the
     /// rules.
     fn limited_by(&self, language: Language) -> String {
-        let is_close = |(_, time): &&(Limit, Duration)| time.saturating_mul(2) > self.length;
-        let rivals = self.rivals.iter().filter(is_close);
+        let rivals = self.rivals.iter().filter(|(_, time)| time.saturating_mul(2) > self.length);
         let names: Vec<&str> = rivals.map(|(limit, _)| language.limit(*limit)).collect();
         let limit = language.limit(self.limit);
         match language {

@@ -1,7 +1,7 @@
 //! Connections in a table, worst first.
 
 use super::{Report, remarks};
-use crate::cells::sure;
+use crate::cells::{NONE, optional, sure};
 use crate::{
     Column, Layout, Table,
     connection::account,
@@ -12,9 +12,6 @@ use fullpipe_flow::Language;
 use fullpipe_flow::connection::{Connection, Direction, Label, Place, Warning};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis, Explanation};
 use fullpipe_model::units::Duration;
-
-/// Shown for a missing figure.
-const NONE: &str = "-";
 
 /// What there was of evidence, and what is to be known of the capture as a whole.
 pub fn head(report: &Report, layout: Layout) -> String {
@@ -48,7 +45,6 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
         Column::text("limited by"),
         Column::figure("sure", "%"),
     ]);
-    let optional = |time: Option<Duration>| time.map_or_else(|| NONE.into(), figure::ms);
     for explained in report.connections.iter().take(top) {
         let connection = &explained.connection;
         let facts = connection.facts(connection.bulk());
@@ -63,8 +59,8 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
             connection.server.to_string(),
             figure::megabytes(facts.payload.max(facts.unique_payload)),
             figure::s(connection.duration),
-            facts.goodput.map_or_else(|| NONE.into(), figure::mbit_per_s),
-            optional(connection.handshake_rtt.or(facts.rtt.min)),
+            optional(facts.goodput, figure::mbit_per_s),
+            optional(connection.handshake_rtt.or(facts.rtt.min), figure::ms),
             facts.labels.of(Label::Retransmission).to_string(),
             figure::s(explained.lost()),
             elsewhere.clone().unwrap_or_else(|| limited_by(explained, layout)),

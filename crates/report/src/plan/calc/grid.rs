@@ -107,11 +107,10 @@ fn four_rates(
     let carried = Column::figure("at most", "Mbit/s");
     let mut table = Table::new([Column::figure("RTT", "ms"), a, b, c, d, carried]);
     for row in fills.iter().filter(|fill| fill.rate == rates[0]) {
-        let cell = |rate| {
+        let [a, b, c, d] = rates.map(|rate| {
             let found = fills.iter().find(|fill| (fill.rate, fill.rtt) == (rate, row.rtt));
             found.map_or_else(String::new, |fill| filled(fill, end(fill), layout))
-        };
-        let [a, b, c, d] = rates.map(cell);
+        });
         table.row([figure::ms(row.rtt), a, b, c, d, at_most(row, end(row))]);
     }
     let title = match layout.language {

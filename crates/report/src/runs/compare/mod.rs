@@ -126,18 +126,25 @@ impl Change {
 
     /// Goodput comes first, because people look for it; then the largest change.
     fn order(&self, other: &Change) -> Ordering {
-        let size = |change: &Change| change.relative.map_or(f64::INFINITY, f64::abs);
-        let is_goodput = |change: &Change| change.figure.name() == "goodput_bps";
-        is_goodput(other).cmp(&is_goodput(self)).then(size(other).total_cmp(&size(self)))
+        let by_figure = other.is_goodput().cmp(&self.is_goodput());
+        by_figure.then(other.size().total_cmp(&self.size()))
+    }
+
+    fn is_goodput(&self) -> bool {
+        self.figure.name() == "goodput_bps"
+    }
+
+    fn size(&self) -> f64 {
+        self.relative.map_or(f64::INFINITY, f64::abs)
     }
 }
 
 /// Names of rows without a successful run, in order.
 fn failed(rows: &[RunRow]) -> Vec<String> {
-    let is_done = |name: &str| rows.iter().any(|row| row.name == name && !row.is_failed());
     let mut names: Vec<String> = Vec::new();
-    for row in rows.iter().filter(|row| row.is_failed() && !is_done(&row.name)) {
-        if !names.contains(&row.name) {
+    for row in rows.iter().filter(|row| row.is_failed()) {
+        let is_done = rows.iter().any(|other| other.name == row.name && !other.is_failed());
+        if !is_done && !names.contains(&row.name) {
             names.push(row.name.clone());
         }
     }
@@ -175,15 +182,6 @@ impl Comparison {
         let both: Vec<&str> =
             order_a.iter().copied().filter(|name| in_b.contains_key(name)).collect();
         let (failed_a, failed_b) = (failed(a), failed(b));
-        let lacking = |order: &[&str],
-                       other: &BTreeMap<&str, Vec<&RunRow>>,
-                       failed: &[String]|
-         -> Vec<String> {
-            let is_lacking = |name: &str| {
-                !other.contains_key(name) && !failed.iter().any(|failed| failed == name)
-            };
-            order.iter().filter(|name| is_lacking(name)).map(ToString::to_string).collect()
-        };
         let mut changes: Vec<Change> =
             both.iter().flat_map(|&name| changes(name, &in_a[name], &in_b[name])).collect();
         // A stable sort: equal ones keep the order of rows and figures.
@@ -239,19 +237,28 @@ impl Comparison {
 
 impl Side {
     fn new(source: &str, rows: &[RunRow]) -> Side {
-        let all = |column: fn(&RunRow) -> String| {
-            let mut values: Vec<String> = rows.iter().map(column).collect();
-            values.sort();
-            values.dedup();
-            values
-        };
         Side {
             source: source.into(),
             rows: rows.len(),
-            engines: all(|row| row.engine.name().into()),
-            kernels: all(|row| row.kernel.clone()),
+            engines: distinct(rows.iter().map(|row| row.engine.name().into())),
+            kernels: distinct(rows.iter().map(|row| row.kernel.clone())),
         }
     }
+}
+
+/// The names of one side that the other has neither as a row nor as a failed one.
+fn lacking(names: &[&str], other: &BTreeMap<&str, Vec<&RunRow>>, failed: &[String]) -> Vec<String> {
+    let not_there = names.iter().filter(|name| !other.contains_key(*name));
+    let unknown = not_there.filter(|name| !failed.iter().any(|failed| failed == *name));
+    unknown.map(ToString::to_string).collect()
+}
+
+/// Each value once, in order.
+fn distinct(values: impl Iterator<Item = String>) -> Vec<String> {
+    let mut values: Vec<String> = values.collect();
+    values.sort();
+    values.dedup();
+    values
 }
 
 /// Every figure of a row that differs.
@@ -262,50 +269,47 @@ fn changes(name: &str, a: &[&RunRow], b: &[&RunRow]) -> Vec<Change> {
     let mut limits = a.iter().chain(b).map(|row| row.limited_by);
     let first = limits.next();
     let is_one_limit = limits.all(|limit| Some(limit) == first);
-    let differs = |figure: &'static Figure| {
+    let differing = FIGURES.iter().filter_map(|figure| {
         if figure.name() == "limit_share" && !is_one_limit {
             return None;
         }
-        let values =
-            |rows: &[&RunRow]| rows.iter().filter_map(|row| figure.of(row)).collect::<Vec<f64>>();
-        let (in_a, in_b) = (values(a), values(b));
+        let [in_a, in_b]: [Vec<f64>; 2] =
+            [a, b].map(|rows| rows.iter().filter_map(|row| figure.of(row)).collect());
         if in_a == in_b || in_a.is_empty() || in_b.is_empty() {
             return None;
         }
         let noise = if exact { Noise::None } else { noise::of_samples(&in_a, &in_b) };
         Some(Change::new(name.into(), figure, &in_a, &in_b, noise))
-    };
-    FIGURES.iter().filter_map(differs).collect()
+    });
+    differing.collect()
 }
 
 /// Every figure that no repetition on one side has.
 fn missing(name: &str, a: &[&RunRow], b: &[&RunRow]) -> Vec<Missing> {
-    let has = |figure: &Figure, rows: &[&RunRow]| rows.iter().any(|row| figure.of(row).is_some());
-    let one_sided = |figure: &'static Figure| {
-        let only_in = match (has(figure, a), has(figure, b)) {
-            (true, false) => "a",
-            (false, true) => "b",
+    let one_sided = FIGURES.iter().filter_map(|figure| {
+        let has = [a, b].map(|rows| rows.iter().any(|row| figure.of(row).is_some()));
+        let only_in = match has {
+            [true, false] => "a",
+            [false, true] => "b",
             _ => return None,
         };
         Some(Missing { name: name.into(), figure, only_in })
-    };
-    FIGURES.iter().filter_map(one_sided).collect()
+    });
+    one_sided.collect()
+}
+
+/// The limit of most repetitions.
+fn usual_limit(rows: &[&RunRow]) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for row in rows {
+        *counts.entry(row.limited_by.to_string()).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(limit, _)| limit).unwrap_or_default()
 }
 
 /// The limit of most repetitions on each side, if they differ.
 fn limit_change(name: &str, a: &[&RunRow], b: &[&RunRow]) -> Option<LimitChange> {
-    let most = |rows: &[&RunRow]| {
-        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        for row in rows {
-            *counts.entry(row.limited_by.to_string()).or_default() += 1;
-        }
-        counts
-            .into_iter()
-            .max_by_key(|(_, count)| *count)
-            .map(|(limit, _)| limit)
-            .unwrap_or_default()
-    };
-    let (a, b) = (most(a), most(b));
+    let (a, b) = (usual_limit(a), usual_limit(b));
     (a != b).then(|| LimitChange { name: name.into(), a, b })
 }
 
