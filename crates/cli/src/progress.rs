@@ -55,8 +55,8 @@ impl Expected {
 impl Progress {
     /// A bar for those of `runs` that belong to `shard`, none of which has begun.
     pub fn new(runs: &[Run], shard: Option<Shard>) -> Self {
-        let ours = || runs_of(runs, shard).map(|(_, run)| Expected::of(run).work);
-        let (bar, total) = (ProgressBar::new(ours().sum()), ours().count());
+        let ours: Vec<u64> = runs_of(runs, shard).map(|(_, run)| Expected::of(run).work).collect();
+        let (bar, total) = (ProgressBar::new(ours.iter().sum()), ours.len());
         let runs: Vec<Expected> = runs.iter().map(Expected::of).collect();
         let left = if total > 1 { ", {eta} left" } else { "" };
         let style =

@@ -116,8 +116,8 @@ pub fn wrapped(text: &str, width: usize) -> String {
 
 /// `text` wrapped to the terminal on standard error; unchanged if it is none.
 pub fn fitting(text: &str) -> String {
-    let wrap = |width| text.lines().map(|line| wrapped(line, width)).collect::<Vec<_>>().join("\n");
-    error_width().map_or_else(|| text.into(), wrap)
+    let Some(width) = error_width() else { return text.into() };
+    text.lines().map(|line| wrapped(line, width)).collect::<Vec<_>>().join("\n")
 }
 
 /// Tells the user something beside the result, on standard error. Control characters other than

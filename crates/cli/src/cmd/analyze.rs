@@ -22,7 +22,7 @@ use fullpipe_model::units::Duration;
 use fullpipe_report::connection::analysis::{Report, depth, head, remarks, table};
 use fullpipe_report::graph::{graphs, plot};
 use rows::Rows;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, StdoutLock, Write};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -336,7 +336,7 @@ impl Analyze {
             reports.iter().try_for_each(|report| rows.write(&report.file, &report.connections))?;
             return rows.finish();
         }
-        let mut out = BufWriter::new(std::io::stdout().lock());
+        let mut out = buffered_out();
         if self.json {
             match reports {
                 [report] => serde_json::to_writer_pretty(&mut out, report),
@@ -360,4 +360,9 @@ impl Analyze {
         }
         Ok(out.flush()?)
     }
+}
+
+/// Standard output for many lines.
+fn buffered_out() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::new(std::io::stdout().lock())
 }

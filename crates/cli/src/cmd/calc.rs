@@ -226,8 +226,9 @@ impl Calc {
     fn memory_sheet(&self, path: Path, hosts: &[HostSettings]) -> Option<ConnectionsSheet> {
         let asked = self.connections.is_some() || self.memory.is_some();
         asked.then(|| {
-            let own = || self.this_host.then(fullpipe_kernel::host::memory_total).flatten();
-            let memory = self.memory.or_else(own);
+            let memory = self
+                .memory
+                .or_else(|| self.this_host.then(fullpipe_kernel::host::memory_total).flatten());
             ConnectionsSheet::new(path, hosts, self.connections.unwrap_or(1), memory)
         })
     }
@@ -252,8 +253,9 @@ impl PathAnswer {
 impl HostAnswer {
     fn new(host: &ThisHost, fills: Vec<HostSheet>) -> Self {
         let ThisHost { settings, assumed } = host;
-        let named = |sysctl: Sysctl| Some((sysctl.name(), settings.get(sysctl)?.to_string()));
-        let values = Sysctl::OF_WINDOWS.into_iter().filter_map(named);
+        let values = Sysctl::OF_WINDOWS
+            .into_iter()
+            .filter_map(|sysctl| Some((sysctl.name(), settings.get(sysctl)?.to_string())));
         HostAnswer {
             kernel: settings.kernel,
             settings: values.collect(),

@@ -54,13 +54,14 @@ pub trait Answers: Send + Sync + 'static {
 /// No thread can be started.
 pub fn serve(listener: UnixListener, answers: impl Answers) -> io::Result<()> {
     let answers = Arc::new(answers);
-    let work = move || {
+    let thread = std::thread::Builder::new().name("control".into());
+    let started = thread.spawn(move || {
         let asking = Arc::new(AtomicUsize::new(0));
         for stream in listener.incoming().flatten() {
             answer_on_thread(stream, &answers, &asking);
         }
-    };
-    std::thread::Builder::new().name("control".into()).spawn(work).map(drop)
+    });
+    started.map(drop)
 }
 
 fn answer_on_thread<A: Answers>(stream: UnixStream, answers: &Arc<A>, asking: &Arc<AtomicUsize>) {
@@ -78,12 +79,13 @@ fn answer_on_thread<A: Answers>(stream: UnixStream, answers: &Arc<A>, asking: &A
     }
     asking.fetch_add(1, Ordering::Relaxed);
     let (answers, count) = (Arc::clone(answers), Arc::clone(asking));
-    let work = move || {
+    let thread = std::thread::Builder::new().name("control".into());
+    let started = thread.spawn(move || {
         // A client that went away needs no answer.
         let _ = answer(&stream, &*answers);
         count.fetch_sub(1, Ordering::Relaxed);
-    };
-    if std::thread::Builder::new().name("control".into()).spawn(work).is_err() {
+    });
+    if started.is_err() {
         asking.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -93,16 +93,10 @@ impl Demo {
                 Failure::new(Kind::Run, format!("make a folder for the demo: {error}"))
             })?,
         };
-        // The report is drawn from the captures.
-        let options = |name: &str| Options {
-            out: Some(results.join(name)),
-            keep_captures: true,
-            ..Options::default()
-        };
-        let slow = run_one(inside, before, &options("before"))?;
+        let slow = run_one(inside, before, &options(results.join("before")))?;
         self.say(&self.reason(&slow, layout))?;
         self.say(&self.settings(plan, layout))?;
-        let fast = run_one(inside, after, &options("after"))?;
+        let fast = run_one(inside, after, &options(results.join("after")))?;
         self.say(&self.gain(&slow, &fast, layout))?;
         self.say(&self.notes(&[&slow, &fast], layout))?;
         if let Some(folder) = &self.out {
@@ -147,11 +141,9 @@ impl Demo {
             Language::English => "the kernel's default",
             Language::Chinese => "内核默认值",
         };
-        let sysctl = |host: &fullpipe_model::scenario::Host, name: &str| {
-            host.sysctl.get(name).map_or_else(|| by_default.into(), |value| value.0.clone())
-        };
-        let wmem = sysctl(&scenario.hosts.server, "net.ipv4.tcp_wmem");
-        let rmem = sysctl(&scenario.hosts.client, "net.ipv4.tcp_rmem");
+        let (server, client) = (&scenario.hosts.server.sysctl, &scenario.hosts.client.sysctl);
+        let values = [server.get("net.ipv4.tcp_wmem"), client.get("net.ipv4.tcp_rmem")];
+        let [wmem, rmem] = values.map(|value| value.map_or(by_default, |value| &value.0));
         let text = match (layout.language, self.verbose) {
             (Language::English, is_verbose) => {
                 let buffers = format!(" (server tcp_wmem {wmem}, client tcp_rmem {rmem})");
@@ -233,6 +225,11 @@ impl Demo {
         }
         Ok(())
     }
+}
+
+/// The report is drawn from the captures.
+fn options(out: PathBuf) -> Options {
+    Options { out: Some(out), keep_captures: true, ..Options::default() }
 }
 
 /// Capitalises the first letter.

@@ -309,21 +309,23 @@ const MOST_WINDOWS: u16 = 16;
 
 /// The usual options, with the proxies that the environment names.
 pub(super) fn of_environment() -> GetOptions {
-    let environment = |names: &[&str]| {
-        let set = names.iter().find_map(|name| std::env::var(name).ok());
-        set.filter(|value| !value.is_empty())
-    };
-    let any = || environment(&["all_proxy", "ALL_PROXY"]);
+    let any = environment(&["all_proxy", "ALL_PROXY"]);
     // As curl: HTTP_PROXY is not read, because a CGI program's environment has a client's field
     // under that name.
     GetOptions {
-        http_proxy: environment(&["http_proxy"]).or_else(any),
-        https_proxy: environment(&["https_proxy", "HTTPS_PROXY"]).or_else(any),
+        http_proxy: environment(&["http_proxy"]).or_else(|| any.clone()),
+        https_proxy: environment(&["https_proxy", "HTTPS_PROXY"]).or(any),
         no_proxy: environment(&["no_proxy", "NO_PROXY"])
             .map(|list| names(&list))
             .unwrap_or_default(),
         ..GetOptions::default()
     }
+}
+
+/// The first of the variables that is set; `None` where that is empty.
+fn environment(names: &[&str]) -> Option<String> {
+    let set = names.iter().find_map(|name| std::env::var(name).ok());
+    set.filter(|value| !value.is_empty())
 }
 
 /// The names in a list with commas.

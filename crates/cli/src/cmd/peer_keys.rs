@@ -49,17 +49,14 @@ pub fn private_key(path: &Path) -> Result<PrivateKey, Failure> {
 /// The public keys in a file, one a line.
 pub fn allowed_keys(path: &Path) -> Result<Vec<PublicKey>, Failure> {
     let (text, _) = read(path, "allowed keys")?;
-    let name = path.display();
-    let wrong = |error: &dyn std::fmt::Display| {
-        Failure::new(Kind::Input, format!("read allowed keys {name}: {error}"))
+    let why = match PublicKey::list(&text) {
+        Ok(keys) if keys.is_empty() => {
+            "it has no key, so nobody could connect; add a line of `fullpipe keygen`".into()
+        }
+        Ok(keys) => return Ok(keys),
+        Err(error) => error.to_string(),
     };
-    let keys = PublicKey::list(&text).map_err(|error| wrong(&error))?;
-    if keys.is_empty() {
-        return Err(wrong(
-            &"it has no key, so nobody could connect; add a line of `fullpipe keygen`",
-        ));
-    }
-    Ok(keys)
+    Err(Failure::new(Kind::Input, format!("read allowed keys {}: {why}", path.display())))
 }
 
 /// A daemon's host with a port: the usual one unless it has one.

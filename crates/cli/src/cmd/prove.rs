@@ -143,8 +143,8 @@ impl Prove {
             all.retain(|one| one.connection.id == number);
         }
         worst_first(&mut all);
-        let path = |one: &DiagnosedConnection| one.measured_path(one.connection.bulk());
-        all.iter().find_map(path).ok_or_else(|| {
+        let path = all.iter().find_map(|one| one.measured_path(one.connection.bulk()));
+        path.ok_or_else(|| {
             let which = self.connection.map_or(String::new(), |number| format!(" number {number}"));
             Failure::new(
                 Kind::Input,
@@ -303,11 +303,11 @@ const REFITS: usize = 3;
 fn suited<'a>(kernels: &'a [Kernel], measured: &MeasuredPath) -> Option<&'a Kernel> {
     const RATIO: KernelVersion = KernelVersion::new(6, 6);
     let is_old = measured.receiver.kernel.map(|kernel| kernel < RATIO);
-    let fits = |kernel: &&Kernel| {
+    let suited = kernels.iter().find(|kernel| {
         let version = kernel.release.parse::<KernelVersion>();
         is_old.is_none_or(|old| version.is_ok_and(|version| (version < RATIO) == old))
-    };
-    kernels.iter().find(fits).or(kernels.first())
+    });
+    suited.or(kernels.first())
 }
 
 fn text_of(file: &Path) -> Result<String, Failure> {

@@ -78,11 +78,10 @@ impl Schema {
             (Some(kind), true) => print_json(&kind.schema().titled(&name(kind)))?,
             (Some(kind), false) => {
                 // They are sentences, which no table holds.
-                let values = kind.schema().values().into_iter();
-                let line = |(path, text): (String, String)| {
+                let lines = kind.schema().values().into_iter().map(|(path, text)| {
                     paragraph::fill(&format!("{path}: "), &text, layout().width) + "\n"
-                };
-                print(&values.map(line).collect::<String>())?;
+                });
+                print(&lines.collect::<String>())?;
             }
         }
         Ok(0)

@@ -89,17 +89,18 @@ impl Serve {
         let (stop, abort) = stops_on_signals()?;
         let sampler = HostSampler::new()?;
         let pair = keys.as_ref().map(|(own, allowed)| (own, allowed.clone()));
-        let failure = |error: AcceptError| Failure::new(kind_of(&error), format!("serve: {error}"));
         let far_end = self.relay.then(|| self.far_end()).transpose()?;
         let transport = transport(self.mptcp);
         let mut daemon = Daemon::bind(self.listen, transport, pair, Limits::default(), remark)
-            .map_err(failure)?;
+            .map_err(failed)?;
         if let Some(far_end) = &far_end {
-            daemon = daemon.with_carriers(far_end.sink(), self.receive_buffer).map_err(failure)?;
+            daemon = daemon.with_carriers(far_end.sink(), self.receive_buffer).map_err(failed)?;
         }
         let monitor = self.monitor;
-        let start = |far_end: &FarEnd| monitor.start("serve", far_end.observer());
-        let _monitor = far_end.as_ref().map(start).transpose()?;
+        let _monitor = far_end
+            .as_ref()
+            .map(|far_end| monitor.start("serve", far_end.observer()))
+            .transpose()?;
         remark(&format!("serving tests on {}", daemon.local_addr()));
         if far_end.is_some() {
             remark("and relays");
@@ -128,13 +129,14 @@ impl Serve {
                     ended
                 })
             });
-            let served = daemon.run(&responder, &stop, &abort).map_err(failure);
+            let served = daemon.run(&responder, &stop, &abort).map_err(failed);
             stop.stop();
             end.set();
             let relayed = relaying.map_or(Ok(()), |thread| thread.join().unwrap_or(Ok(())));
-            let why = "is there a limit on descriptors?";
-            let failed = |error| Failure::new(Kind::Run, format!("serve relays: {error}; {why}"));
-            served.and(relayed.map_err(failed))
+            served.and(relayed.map_err(|error| {
+                let why = "is there a limit on descriptors?";
+                Failure::new(Kind::Run, format!("serve relays: {error}; {why}"))
+            }))
         })?;
         remark("stopped");
         Ok(Failure::code(Kind::Interrupted))
@@ -149,10 +151,11 @@ impl Serve {
     }
 }
 
-fn kind_of(error: &AcceptError) -> Kind {
-    match error {
+fn failed(error: AcceptError) -> Failure {
+    let kind = match error {
         AcceptError::NeedsKeys(_) => Kind::Usage,
         AcceptError::Keys(_) => Kind::Input,
         AcceptError::Bind { .. } | AcceptError::Wait { .. } => Kind::Run,
-    }
+    };
+    Failure::new(kind, format!("serve: {error}"))
 }

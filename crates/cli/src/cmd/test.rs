@@ -132,8 +132,7 @@ impl Test {
             .map_err(|error| failure(error.into()))?;
         let mut tester = Tester::connect(client, &sampler).map_err(failure)?;
         let here = sampler.facts().settings();
-        let goes_on = || !interrupt.is_set();
-        let path_mtu = self.rfc6349.then(|| tester.path_mtu(&goes_on)).transpose();
+        let path_mtu = self.rfc6349.then(|| tester.path_mtu(&|| !interrupt.is_set())).transpose();
         let path_mtu = path_mtu.map_err(failure)?;
         if let Some(found) = path_mtu.filter(|_| !self.json) {
             // Before the runs: where large packets get lost, they may never end.
@@ -173,17 +172,15 @@ impl Test {
             counts => counts,
         };
         let amount = self.bytes.map_or(Amount::Time(self.time), Amount::Bytes);
-        let spec = |connections, direction| Spec {
-            direction,
-            connections,
-            amount,
-            congestion: self.congestion.clone(),
-        };
-        let each = |count: &u16| {
-            let count = *count;
-            directions.iter().map(move |direction| (count, *direction))
-        };
-        counts.iter().flat_map(each).map(|(count, direction)| spec(count, direction)).collect()
+        let specs = counts.iter().flat_map(|&connections| {
+            directions.iter().map(move |&direction| Spec {
+                direction,
+                connections,
+                amount,
+                congestion: self.congestion.clone(),
+            })
+        });
+        specs.collect()
     }
 
     fn one(
@@ -213,11 +210,13 @@ impl Test {
         path_mtu: Option<PathMtu>,
     ) -> Result<(), Failure> {
         if self.json {
-            let run = |one| {
-                let Tested { at_once, measured, rfc6349, intervals, .. }: &Tested = one;
-                RunDocument { at_once: *at_once, measured, rfc6349: rfc6349.as_ref(), intervals }
-            };
-            let runs = done.iter().map(run).collect();
+            let runs = done.iter().map(|one| RunDocument {
+                at_once: one.at_once,
+                measured: &one.measured,
+                rfc6349: one.rfc6349.as_ref(),
+                intervals: &one.intervals,
+            });
+            let runs = runs.collect();
             let (schema, host) = (Version::default(), self.host.as_str());
             let document = TestDocument { schema, host, idle_rtt, path_mtu, runs };
             return Ok(print_json(&document)?);

@@ -191,9 +191,10 @@ impl Why {
     fn look(&self, watch: &mut Watch, interrupt: &Interrupt) -> Result<Looked, Failure> {
         if let Some(url) = &self.url {
             let bar = bar(self.span);
-            let mut tick = |passed: Duration| bar.set_position(passed.as_micros());
             let trust = url::Trust { cacert: self.cacert.clone(), insecure: self.insecure };
-            let looked = url::why(url, trust, self.span, watch, interrupt, &mut tick);
+            let looked = url::why(url, trust, self.span, watch, interrupt, &mut |passed| {
+                bar.set_position(passed.as_micros());
+            });
             bar.finish_and_clear();
             let looked = looked?;
             tell_of_packets(&looked);
@@ -203,8 +204,9 @@ impl Why {
         let options =
             WhyOptions { loopback: self.has_loopback(), span: self.span, most: self.most.into() };
         let bar = bar(self.span);
-        let mut tick = |passed: Duration| bar.set_position(passed.as_micros());
-        let found = fullpipe_host::why(watch, &filter, options, interrupt, &mut tick);
+        let found = fullpipe_host::why(watch, &filter, options, interrupt, &mut |passed| {
+            bar.set_position(passed.as_micros());
+        });
         bar.finish_and_clear();
         Ok(Looked { found: found.map_err(failed)?, ..Looked::default() })
     }

@@ -1,6 +1,6 @@
 //! One line for each packet, with its labels.
 
-use super::{Analyze, input};
+use super::{Analyze, buffered_out, input};
 use crate::cmd::stored::Stored;
 use crate::failure::Failure;
 use crate::terminal::remark;
@@ -21,11 +21,10 @@ enum Lines {
 
 impl Lines {
     fn new(analyze: &Analyze) -> Result<Self, Failure> {
-        let out = || BufWriter::new(std::io::stdout().lock());
         Ok(match &analyze.parquet {
             Some(file) => Lines::Parquet(Box::new(Stored::new(file, &Layout::of(PACKETS))?)),
-            None if analyze.jsonl => Lines::Json(out()),
-            None => Lines::Text(out()),
+            None if analyze.jsonl => Lines::Json(buffered_out()),
+            None => Lines::Text(buffered_out()),
         })
     }
 

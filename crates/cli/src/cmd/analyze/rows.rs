@@ -1,6 +1,6 @@
 //! Connections as lines or rows: JSON lines, CSV, Parquet.
 
-use super::Analyze;
+use super::{Analyze, buffered_out};
 use crate::cmd::stored::Stored;
 use crate::failure::Failure;
 use fullpipe_columnar::RowKind;
@@ -31,16 +31,17 @@ impl Rows {
     /// # Errors
     /// The Parquet file cannot be made.
     pub fn new(analyze: &Analyze) -> Result<Self, Failure> {
-        let out = || BufWriter::new(std::io::stdout().lock());
         Ok(match &analyze.parquet {
             Some(file) => {
                 let kind = RowKind::from(analyze.rows);
                 Rows::Parquet(kind, Box::new(Stored::new(file, &kind.layout())?))
             }
-            None if analyze.csv => {
-                Rows::Csv { out: out(), headed: false, shown: std::io::stdout().is_terminal() }
-            }
-            None => Rows::Lines(out()),
+            None if analyze.csv => Rows::Csv {
+                out: buffered_out(),
+                headed: false,
+                shown: std::io::stdout().is_terminal(),
+            },
+            None => Rows::Lines(buffered_out()),
         })
     }
 

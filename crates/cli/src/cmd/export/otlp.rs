@@ -122,10 +122,8 @@ impl Encoder {
     fn histograms(&mut self, family: &OpenMetric, now: Instant) -> Vec<Value> {
         let mut points: Vec<(Labels, Value, u64)> = Vec::new();
         for sample in &family.samples {
-            let is_bound = |label: &Label| label.0 == "le";
-            let bound = sample.labels.iter().find(|label| is_bound(label));
-            let labels: Labels =
-                sample.labels.iter().filter(|label| !is_bound(label)).cloned().collect();
+            let (bound, labels): (Labels, Labels) =
+                sample.labels.iter().cloned().partition(|(name, _)| name == "le");
             let index = points.iter().position(|(other, ..)| *other == labels);
             let index = index.unwrap_or_else(|| {
                 let mut point = point(&labels, now);
@@ -135,7 +133,7 @@ impl Encoder {
                 points.len() - 1
             });
             let (_, point, below) = &mut points[index];
-            match (sample.suffix.as_str(), bound) {
+            match (sample.suffix.as_str(), bound.first()) {
                 ("_sum", _) => point["sum"] = json!(double(&sample.value)),
                 ("_count", _) => point["count"] = json!(sample.value),
                 ("_bucket", Some((_, bound))) => {

@@ -79,10 +79,14 @@ impl Refused {
     }
 }
 
+/// Now, since 1970.
+fn since_1970() -> Instant {
+    Instant::from_nanos((clock::now() + clock::realtime_offset()).as_nanos())
+}
+
 /// Pushes what `text` gives, each `interval`, for ever. Says when it begins to fail and when it
 /// works again, not each time.
 pub async fn push(collector: &Collector, interval: Duration, text: impl Fn() -> String) {
-    let since_1970 = || Instant::from_nanos((clock::now() + clock::realtime_offset()).as_nanos());
     let mut encoder = Encoder::new(since_1970());
     let mut failures = 0;
     loop {

@@ -83,17 +83,20 @@ fn escape(c: char, after: &str) -> (char, usize) {
 impl Template {
     /// The line for a file. It ends as the format does: without a line break unless it has one.
     pub fn fill(&self, fetched: &Fetched) -> String {
-        let piece = |piece: &Piece| match piece {
+        let texts = self.0.iter().map(|piece| match piece {
             Piece::Text(text) => text.clone(),
             Piece::Name(name) => value(name, fetched),
-        };
-        self.0.iter().map(piece).collect()
+        });
+        texts.collect()
     }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.6}", time.as_secs_f64())
 }
 
 fn value(name: &str, fetched: &Fetched) -> String {
     let (got, timing) = (&fetched.got, &fetched.got.timing);
-    let seconds = |time: Duration| format!("{:.6}", time.as_secs_f64());
     match name {
         "filename_effective" => fetched.file.clone().unwrap_or_default(),
         "http_code" | "response_code" => format!("{:03}", got.status),

@@ -133,29 +133,28 @@ impl Compare {
 
     /// What to run for A and for B.
     fn sides(&self) -> Result<[Side; 2], Failure> {
-        let load = |over: &[Override]| -> Result<Vec<Scenario>, Failure> {
-            Ok(load_scenarios(&self.sources, over, self.repeat)?)
-        };
-        let side = |label: String,
-                    mut scenarios: Vec<Scenario>,
-                    choice: Choice|
-         -> Result<Side, Failure> {
-            let engine = choice.settle(&mut scenarios)?;
-            Ok(Side { label, scenarios, engine })
-        };
         if let Some([a, b]) = self.kernel.as_deref() {
-            let under = |release: &String| {
-                let choice = Choice::new(Name::Virtual, Some(release.clone()));
-                side(format!("kernel {release}"), load(&[])?, choice)
-            };
-            return Ok([under(a)?, under(b)?]);
+            return Ok([self.under(a)?, self.under(b)?]);
         }
-        let choice = || Choice::new(self.engine.unwrap_or(Name::Real), None);
+        let choice = Choice::new(self.engine.unwrap_or(Name::Real), None);
         let settings: Vec<String> = self.with.iter().map(ToString::to_string).collect();
         Ok([
-            side(self.sources.join(" "), load(&[])?, choice())?,
-            side(format!("with {}", settings.join(" ")), load(&self.with)?, choice())?,
+            self.side(self.sources.join(" "), &[], &choice)?,
+            self.side(format!("with {}", settings.join(" ")), &self.with, &choice)?,
         ])
+    }
+
+    /// The scenarios as they are, under a guest kernel.
+    fn under(&self, release: &str) -> Result<Side, Failure> {
+        let choice = Choice::new(Name::Virtual, Some(release.into()));
+        self.side(format!("kernel {release}"), &[], &choice)
+    }
+
+    /// The scenarios with some of their keys set.
+    fn side(&self, label: String, over: &[Override], choice: &Choice) -> Result<Side, Failure> {
+        let mut scenarios = load_scenarios(&self.sources, over, self.repeat)?;
+        let engine = choice.settle(&mut scenarios)?;
+        Ok(Side { label, scenarios, engine })
     }
 
     fn show(&self, a: ComparedRows<'_>, b: ComparedRows<'_>) -> Result<u8, Failure> {
@@ -198,10 +197,10 @@ fn read(path: &Path) -> Result<Vec<RunRow>, Failure> {
     } else {
         path.into()
     };
-    let wrong = |cause: String| {
+    let bytes = std::fs::read(&file).map_err(|cause| cause.to_string());
+    let read = bytes.and_then(|bytes| rows(&bytes).map_err(|cause| cause.to_string()));
+    read.map_err(|cause| {
         let hint = "give a folder of results, or what `lab run --json` or --jsonl printed";
         Failure::new(Kind::Input, format!("read results {}: {cause}; {hint}", path.display()))
-    };
-    let bytes = std::fs::read(&file).map_err(|cause| wrong(cause.to_string()))?;
-    rows(&bytes).map_err(|cause| wrong(cause.to_string()))
+    })
 }

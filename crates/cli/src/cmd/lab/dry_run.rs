@@ -49,12 +49,12 @@ impl DryRun {
     /// Prints it, as JSON or as a table.
     pub fn show(&self, json: bool) -> Result<u8, Failure> {
         let keys = keys(&self.runs, &self.engine, self.keep_captures)?;
-        let planned = |(place, run): (usize, &Run)| Planned {
+        let runs = runs_of(&self.runs, self.shard).map(|(place, run)| Planned {
             name: run.scenario.name.clone(),
             repetition: run.repetition,
             key: keys[place].to_string(),
-        };
-        let runs: Vec<Planned> = runs_of(&self.runs, self.shard).map(planned).collect();
+        });
+        let runs: Vec<Planned> = runs.collect();
         if json {
             let kernels = self.kernels()?;
             print_json(&DryRunDocument {

@@ -115,16 +115,15 @@ impl Choice {
             leave_out(scenarios, why, |asked| Kernel::is_release(&running, asked));
             // Many kernels have no netem; any other row that needs it fails with a message of its
             // own.
-            let netem = |row: &Scenario| {
+            let left_out = scenarios.extract_if(.., |row| {
                 row.reference.cause.is_some() && row.link_engine == Some(LinkEngine::Netem)
-            };
-            for row in scenarios.iter().filter(|row| netem(row)) {
+            });
+            for row in left_out {
                 remark(&format!(
                     "left out: {}, which shows a cause by netem: use --engine virtual",
                     row.name
                 ));
             }
-            scenarios.retain(|row| !netem(row));
             return Ok(Engine::Real);
         }
         let why = "it is not built: `fullpipe lab kernel build`";
@@ -142,15 +141,15 @@ impl Choice {
 /// Takes out, with a message, the rows that explain a difference by a kernel for which `had` is
 /// false.
 fn leave_out(scenarios: &mut Vec<Scenario>, why: &str, had: impl Fn(&str) -> bool) {
-    let fits = |scenario: &Scenario| {
-        scenario.reference.cause.is_none() || scenario.kernel.as_deref().is_none_or(&had)
-    };
-    for scenario in scenarios.iter().filter(|scenario| !fits(scenario)) {
+    let left_out = scenarios.extract_if(.., |scenario| {
+        let asked = scenario.kernel.as_deref();
+        scenario.reference.cause.is_some() && asked.is_some_and(|asked| !had(asked))
+    });
+    for scenario in left_out {
         let asked = scenario.kernel.as_deref().unwrap_or_default();
         remark(&format!(
             "left out: {}, which shows a cause under Linux {asked}: {why}",
             scenario.name
         ));
     }
-    scenarios.retain(fits);
 }

@@ -68,25 +68,26 @@ impl Generate {
             let scenarios = indices.map(|index| generate(self.seed, index));
             return scenarios.map(|one| (one.file_name(), one.text)).collect();
         }
-        let of_world = |index| {
+        let files = indices.flat_map(|index| {
             let drawn = world(self.seed, index);
             let own = (drawn.file_name(None), drawn.text.clone());
             let lifted = drawn.lifted.iter();
             let lifted = lifted.map(|(cause, text)| (drawn.file_name(Some(*cause)), text.clone()));
             std::iter::once(own).chain(lifted).collect::<Vec<_>>()
-        };
-        indices.flat_map(of_world).collect()
+        });
+        files.collect()
     }
 }
 
+fn failed(path: &Path, cause: std::io::Error) -> Failure {
+    let shown = path.display();
+    Failure::new(
+        Kind::Run,
+        format!("write scenarios to {shown}: {cause}; choose another place with --output"),
+    )
+}
+
 fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Failure> {
-    let failed = |path: &Path, cause: std::io::Error| {
-        let shown = path.display();
-        Failure::new(
-            Kind::Run,
-            format!("write scenarios to {shown}: {cause}; choose another place with --output"),
-        )
-    };
     std::fs::create_dir_all(folder).map_err(|cause| failed(folder, cause))?;
     for (name, text) in files {
         let path = folder.join(name);

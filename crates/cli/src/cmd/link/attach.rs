@@ -192,14 +192,16 @@ impl Running {
         Ok(0)
     }
 
+    /// How many packets are on the link.
+    fn inside_packets(&self) -> Result<u64, Failure> {
+        let now = self.link.statistics()?;
+        Ok(now.map_or(0, |now| now.to_client.inside_packets + now.to_server.inside_packets))
+    }
+
     /// Waits for packets on the link to arrive.
     fn drain(&self) -> Result<(), Failure> {
         let deadline = clock::now() + DRAIN;
-        let inside = || -> Result<u64, Failure> {
-            let now = self.link.statistics()?;
-            Ok(now.map_or(0, |now| now.to_client.inside_packets + now.to_server.inside_packets))
-        };
-        while inside()? > 0 && clock::now() < deadline {
+        while self.inside_packets()? > 0 && clock::now() < deadline {
             std::thread::park_timeout(Duration::from_millis(1).into());
         }
         Ok(())
@@ -208,8 +210,8 @@ impl Running {
 
 /// Which packets pass the link: all, unless only some are impaired.
 fn wanted(asked: &RequestedPath) -> Vec<Match> {
-    let nothing = |config: &Config| *config == Config::default();
-    if !nothing(&asked.path.to_client) || !nothing(&asked.path.to_server) {
+    let ways = [&asked.path.to_client, &asked.path.to_server];
+    if ways.into_iter().any(|config| *config != Config::default()) {
         return Vec::new();
     }
     asked.path.rules.iter().map(|rule| rule.matches).collect()

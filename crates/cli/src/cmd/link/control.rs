@@ -148,8 +148,8 @@ fn exchange(
 
 /// The path of the socket of link `name`.
 fn socket(name: &str) -> Result<PathBuf, Failure> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
-    if name.is_empty() || name.len() > 40 || !name.chars().all(plain) || name.starts_with('.') {
+    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.@".contains(c));
+    if name.is_empty() || name.len() > 40 || !is_plain || name.starts_with('.') {
         let message =
             format!("name link '{name}': use at most 40 letters, digits, '-', '_', '.', '@'");
         return Err(Failure::new(Kind::Usage, message));
@@ -170,8 +170,9 @@ pub fn clean() -> Result<Vec<String>, Failure> {
 
 fn scan() -> Result<(Vec<String>, Vec<String>), Failure> {
     let found = Sockets::named(PREFIX, SUFFIX).map_err(|error| Failure::new(Kind::Run, error))?;
-    let names = |paths: Vec<PathBuf>| paths.iter().filter_map(|path| name_of(path)).collect();
-    Ok((names(found.answered), names(found.removed)))
+    let [answered, removed] = [found.answered, found.removed]
+        .map(|paths| paths.iter().filter_map(|path| name_of(path)).collect());
+    Ok((answered, removed))
 }
 
 fn name_of(path: &Path) -> Option<String> {

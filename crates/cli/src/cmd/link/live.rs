@@ -20,17 +20,10 @@ impl Line {
     pub fn show(&mut self, now: &Statistics) {
         if let Some([down, up]) = self.earlier.as_ref().and_then(|earlier| now.rates_since(earlier))
         {
-            let way = |name: &str, rate: String, way: &DirectionStatistics| {
-                format!(
-                    "{name} {rate:>12}  queue {:>9}  dropped {:>5}",
-                    way.queue.to_string(),
-                    dropped(&way.link)
-                )
-            };
             let late = now.to_client.late_p99.max(now.to_server.late_p99);
             let (up, down) = (
-                way("up", up.to_string(), &now.to_server),
-                way("down", down.to_string(), &now.to_client),
+                now_in("up", up.to_string(), &now.to_server),
+                now_in("down", down.to_string(), &now.to_client),
             );
             let line = format!("{up} | {down} | late {late}");
             // A longer line would wrap and stay each time.
@@ -49,6 +42,12 @@ impl Line {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
     }
+}
+
+/// A direction as it is now.
+fn now_in(name: &str, rate: String, way: &DirectionStatistics) -> String {
+    let (queue, dropped) = (way.queue.to_string(), dropped(&way.link));
+    format!("{name} {rate:>12}  queue {queue:>9}  dropped {dropped:>5}")
 }
 
 /// Packets that did not arrive, for any reason.
@@ -74,41 +73,45 @@ pub fn gateway_losses(status: &Status) -> Vec<String> {
     told.into_iter().filter_map(|(happened, sentence)| happened.then_some(sentence)).collect()
 }
 
+fn all_in_both(up: &Counters, down: &Counters) -> String {
+    format!("{}; {}", all_in("up", up), all_in("down", down))
+}
+
+/// All that the link did in a direction.
+fn all_in(name: &str, counters: &Counters) -> String {
+    let (packets, bytes) = (counters.departed_packets, Bytes::new(counters.departed_bytes));
+    let mut text = format!("{name} {packets} packets, {bytes}");
+    for (count, what) in [
+        (counters.lost_packets, "lost"),
+        (counters.queue_dropped_packets, "dropped by the full queue"),
+        (counters.discipline_dropped_packets, "dropped by the discipline"),
+        (counters.marked_packets, "marked"),
+        (counters.duplicated_packets, "duplicated"),
+        (counters.corrupted_packets, "corrupted"),
+        (counters.reordered_packets, "reordered"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {what}"));
+        }
+    }
+    text
+}
+
 /// What the link did, one sentence for each direction, and how late it was; then one line for each
 /// rule.
 pub fn summary(status: &Status) -> String {
-    let way = |name: &str, counters: &Counters| {
-        let mut text = format!(
-            "{name} {} packets, {}",
-            counters.departed_packets,
-            Bytes::new(counters.departed_bytes)
-        );
-        for (count, what) in [
-            (counters.lost_packets, "lost"),
-            (counters.queue_dropped_packets, "dropped by the full queue"),
-            (counters.discipline_dropped_packets, "dropped by the discipline"),
-            (counters.marked_packets, "marked"),
-            (counters.duplicated_packets, "duplicated"),
-            (counters.corrupted_packets, "corrupted"),
-            (counters.reordered_packets, "reordered"),
-        ] {
-            if count > 0 {
-                text.push_str(&format!(", {count} {what}"));
-            }
-        }
-        text
-    };
     let Some(Statistics { to_client, to_server, .. }) = &status.statistics else {
         return "netem reports only at its end".into();
     };
     let late = to_client.late_p99.max(to_server.late_p99);
-    let ways = |up: &Counters, down: &Counters| format!("{}; {}", way("up", up), way("down", down));
-    let mut text =
-        format!("{}; 99 % of them at most {late} late", ways(&to_server.link, &to_client.link));
+    let mut text = format!(
+        "{}; 99 % of them at most {late} late",
+        all_in_both(&to_server.link, &to_client.link)
+    );
     for (RuleStatistics { matches, link: up, .. }, down) in
         to_server.rules.iter().zip(&to_client.rules)
     {
-        let _ = write!(text, "\n  {matches}: {}", ways(up, &down.link));
+        let _ = write!(text, "\n  {matches}: {}", all_in_both(up, &down.link));
     }
     text
 }

@@ -92,18 +92,19 @@ fn direction(
 fn netem(text: &mut String, path: &Path, config: &Config, device: &str, place: &str) {
     let words = Words::from(config);
     let mut options = String::new();
-    let mut word = |key: &str, value: Option<String>| {
+    for (key, value) in [
+        ("delay", words.delay.map(|delay| delay.to_string())),
+        ("loss", words.loss.map(|loss| loss.to_string())),
+        ("duplicate", words.duplicate.map(|chance| chance.to_string())),
+        ("corrupt", words.corrupt.map(|chance| chance.to_string())),
+        ("reorder", words.reorder.map(|reorder| reorder.to_string())),
+        ("rate", words.rate.map(|rate| rate.to_string())),
+        ("slot", words.slot.map(|slot| slot.to_string())),
+    ] {
         if let Some(value) = value {
             let _ = write!(options, " {key} {value}");
         }
-    };
-    word("delay", words.delay.map(|delay| delay.to_string()));
-    word("loss", words.loss.map(|loss| loss.to_string()));
-    word("duplicate", words.duplicate.map(|chance| chance.to_string()));
-    word("corrupt", words.corrupt.map(|chance| chance.to_string()));
-    word("reorder", words.reorder.map(|reorder| reorder.to_string()));
-    word("rate", words.rate.map(|rate| rate.to_string()));
-    word("slot", words.slot.map(|slot| slot.to_string()));
+    }
     if config.discipline != Discipline::DropTail {
         let _ =
             writeln!(text, "# netem has no discipline {}: put one behind it", config.discipline);

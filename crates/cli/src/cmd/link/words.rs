@@ -39,6 +39,12 @@ impl PathOption {
             Directions::Down => self.down,
         }
     }
+
+    /// It as clap has it, by one of its names.
+    fn argument(&self, id: &'static str, heading: &'static str) -> Arg {
+        let argument = Arg::new(id).long(id).value_name(self.value).help(self.help);
+        argument.help_heading(heading).action(ArgAction::Append)
+    }
 }
 
 /// Options that each direction can have.
@@ -101,18 +107,14 @@ pub struct PathOptions(pub Words);
 
 impl Args for PathOptions {
     fn augment_args(mut command: Command) -> Command {
-        let argument = |id: &'static str, word: &PathOption, heading: &'static str| {
-            let argument = Arg::new(id).long(id).value_name(word.value).help(word.help);
-            argument.help_heading(heading).action(ArgAction::Append)
-        };
         for word in [&RTT].into_iter().chain(WORDS).chain(MATCHES).chain(SETTINGS) {
-            command = command.arg(argument(word.key, word, HEADING));
+            command = command.arg(word.argument(word.key, HEADING));
         }
         for (way, name) in [(Directions::Up, "outwards"), (Directions::Down, "back")] {
             for word in WORDS {
                 let help = format!("--{} for the direction {name} only", word.key);
                 command = command.arg(
-                    argument(word.option(way), word, HEADING_WAYS).help(help).hide_short_help(true),
+                    word.argument(word.option(way), HEADING_WAYS).help(help).hide_short_help(true),
                 );
             }
         }

@@ -9,7 +9,7 @@ use fullpipe_flow::limit::Limit;
 use fullpipe_host::SocketSampler;
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::observe::Sample;
-use fullpipe_model::units::{Duration, Rate, column};
+use fullpipe_model::units::{Bytes, Duration, Rate, column};
 use fullpipe_peer::relay::{CarrierStatus, RelayStatus};
 use fullpipe_report::{Column, Table, table::paragraph};
 use std::io::{BufRead, BufReader, Read};
@@ -130,11 +130,13 @@ fn ask(control: &Path) -> Result<RelayStatus, Failure> {
     serde_json::from_str(&line).map_err(|error| failed(&error))
 }
 
+/// What passed in both directions until then.
+fn moved(sample: &Sample) -> Option<Bytes> {
+    let info = sample.info.as_ref()?;
+    Some(info.bytes_acked? + info.bytes_received?)
+}
+
 fn watched(carrier: CarrierStatus, samples: &[Sample]) -> Watched {
-    let moved = |sample: &Sample| {
-        let info = sample.info.as_ref()?;
-        Some(info.bytes_acked? + info.bytes_received?)
-    };
     let ends = samples.first().zip(samples.last());
     let goodput = ends.and_then(|(first, last)| {
         let bytes = moved(last)?.saturating_sub(moved(first)?);

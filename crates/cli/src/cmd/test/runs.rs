@@ -4,7 +4,7 @@ use super::intervals::Interval;
 use fullpipe_flow::finding::path_test::{Measured, PathTestRun, Rfc6349, TestConnection};
 use fullpipe_model::limit::End;
 use fullpipe_model::tune::HostSettings;
-use fullpipe_model::units::{Bytes, Duration, Rate};
+use fullpipe_model::units::{Duration, Rate};
 use fullpipe_peer::path_test::{Outcome, PathMtu, Spec, TestDirection};
 
 /// A run of one direction.
@@ -48,7 +48,7 @@ pub fn tested(
 ) -> Vec<Tested> {
     let at_once = spec.direction == TestDirection::Both;
     let ways = [(End::Sender, &outcome.forward), (End::Receiver, &outcome.reverse)];
-    let measure = |(role, connections): (End, &Vec<TestConnection>)| {
+    let measured = ways.into_iter().filter_map(|(role, connections)| {
         let measured = run(role, connections, idle_rtt, hosts).measure()?;
         Some(Tested {
             at_once,
@@ -58,18 +58,17 @@ pub fn tested(
             connections: connections.clone(),
             idle_rtt,
         })
-    };
-    ways.into_iter().filter_map(measure).collect()
+    });
+    measured.collect()
 }
 
 /// Adds the metrics of RFC 6349 to each run. The bottleneck bandwidth of a direction is that of the
 /// contract, or the most that a run of the direction reached.
 pub fn add_rfc6349(done: &mut [Tested], contract: Option<Rate>, hosts: Hosts<'_>) {
-    let reached = |role: End| {
+    let [to, from] = [End::Sender, End::Receiver].map(|role| {
         let runs = done.iter().filter(|one| one.measured.role == role);
         runs.filter_map(|one| one.measured.reached_bandwidth()).max()
-    };
-    let (to, from) = (reached(End::Sender), reached(End::Receiver));
+    });
     for one in done {
         let role = one.measured.role;
         let reached = if role == End::Sender { to } else { from };
@@ -81,20 +80,19 @@ pub fn add_rfc6349(done: &mut [Tested], contract: Option<Rate>, hosts: Hosts<'_>
 
 /// The path MTU that probes found, in a line.
 pub fn mtu_in_words(found: PathMtu) -> String {
-    let way = |mtu: Option<Bytes>, way| match mtu {
-        Some(mtu) => format!("{} bytes {way} it", mtu.get()),
-        None => format!("no answer to probes {way} it"),
-    };
     if found.forward.is_none() {
         return "path MTU: UDP does not reach the far end, so it was not probed".into();
     }
-    let (to, from) = (way(found.forward, "to"), way(found.reverse, "from"));
+    let [to, from] = [(found.forward, "to"), (found.reverse, "from")].map(|(mtu, way)| match mtu {
+        Some(mtu) => format!("{} bytes {way} it", mtu.get()),
+        None => format!("no answer to probes {way} it"),
+    });
     format!("path MTU by probes: {to}, {from}")
 }
 
 /// What to do where a kernel sends larger packets than the path carries; empty where none does.
 pub fn black_hole(found: PathMtu, done: &[Tested]) -> String {
-    let hole = |one: &Tested| {
+    let said = done.iter().find_map(|one| {
         let (way, mtu) = match one.measured.role {
             End::Sender => ("to it", found.forward?),
             End::Receiver => ("from it", found.reverse?),
@@ -107,6 +105,6 @@ pub fn black_hole(found: PathMtu, done: &[Tested]) -> String {
             mtu.get(),
             mtu.get()
         ))
-    };
-    done.iter().find_map(hole).unwrap_or_default()
+    });
+    said.unwrap_or_default()
 }

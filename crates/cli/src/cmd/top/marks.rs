@@ -76,16 +76,16 @@ pub fn columns(rates: &[Rate], width: usize, height: usize, charset: Charset) ->
     let shown = &rates[rates.len().saturating_sub(width)..];
     let most = shown.iter().max().copied().unwrap_or(Rate::ZERO);
     let steps = 8 * height;
-    let level = |rate: &Rate| match most {
+    let levels = shown.iter().map(|rate| match most {
         Rate::ZERO => 0,
         // What moves is never nothing.
         _ => ((rate.fraction_of(most) * steps as f64).round() as usize)
             .max(usize::from(*rate > Rate::ZERO)),
-    };
+    });
     let lines = (0..height).map(|line| {
         let below = 8 * (height - 1 - line);
         let drawn: String =
-            shown.iter().map(|rate| marks[level(rate).saturating_sub(below).min(8)]).collect();
+            levels.clone().map(|level| marks[level.saturating_sub(below).min(8)]).collect();
         format!("{}{drawn}", " ".repeat(width - shown.len()))
     });
     lines.collect()

@@ -84,13 +84,15 @@ impl View {
     pub fn rows<'a>(&self, snapshot: &'a Snapshot) -> Vec<&'a Row> {
         let mut rows: Vec<&Row> =
             snapshot.rows.iter().filter(|row| row.passes(&self.filter)).collect();
-        let name = |row: &Row| row.process.as_ref().map(|process| process.name.clone());
         match self.sort {
             Sort::Lost => rows.sort_by_cached_key(|row| Reverse((row.lost(), row.rate))),
             Sort::Rate => rows.sort_by_key(|row| Reverse(row.rate)),
             Sort::Retransmitted => rows.sort_by_key(|row| Reverse(row.retransmissions)),
             // Those without a process last.
-            Sort::Process => rows.sort_by_cached_key(|row| (row.process.is_none(), name(row))),
+            Sort::Process => rows.sort_by_cached_key(|row| {
+                let name = row.process.as_ref().map(|process| process.name.clone());
+                (name.is_none(), name)
+            }),
             Sort::Address => rows.sort_by_key(|row| (row.remote, row.local)),
         }
         rows

@@ -7,7 +7,7 @@ use fullpipe_kernel::file::named_file;
 use fullpipe_model::change::Knob;
 use fullpipe_model::limit::End;
 use fullpipe_model::tune::{
-    HostPlan, HostQuestion, HostState, MeasuredPath, Path, Role, Wish, plan_host,
+    HostPlan, HostQuestion, HostState, MeasuredEnd, MeasuredPath, Path, Role, Wish, plan_host,
 };
 use fullpipe_model::units::{Bytes, Duration, Probability, Rate};
 use std::path::PathBuf;
@@ -80,7 +80,6 @@ impl Goal {
     /// The measured path with what the options replace, and the end of it that this machine is
     /// said to be: what a proof is about.
     pub fn to_prove(&self) -> Result<MeasuredPath, Failure> {
-        let missing = |what| Failure::new(Kind::Usage, format!("prove the plan: {what}"));
         let measured = self.from.as_deref().map(read).transpose()?;
         let measured = measured.ok_or_else(|| {
             missing("only a measured path can be rebuilt; name one with --from FILE (`fullpipe why --json`)")
@@ -139,6 +138,11 @@ impl Goal {
     }
 }
 
+/// What a plan cannot be proved without.
+fn missing(what: &str) -> Failure {
+    Failure::new(Kind::Usage, format!("prove the plan: {what}"))
+}
+
 /// A number of connections.
 fn connections() -> impl clap::builder::TypedValueParser<Value = u64> {
     clap::value_parser!(u64).range(1..=10_000_000)
@@ -154,18 +158,18 @@ fn rate(text: &str) -> Result<Rate, String> {
 
 /// Where the application set its buffer, only `rmem_max` and `wmem_max` can help.
 fn respect_application(state: &mut HostState, role: Role, measured: &MeasuredPath) {
-    // The kernel doubles what an application asks for.
-    let asked = |end: End| {
-        let end = measured.end(end);
-        let buffer = end.buffer.filter(|_| end.frozen_by_application == Some(true));
-        buffer.map(|buffer| Bytes::new(buffer.get() / 2))
-    };
     if role.is(End::Sender) {
-        state.settings.so_sndbuf = asked(End::Sender);
+        state.settings.so_sndbuf = asked_buffer(measured.end(End::Sender));
     }
     if role.is(End::Receiver) {
-        state.settings.so_rcvbuf = asked(End::Receiver);
+        state.settings.so_rcvbuf = asked_buffer(measured.end(End::Receiver));
     }
+}
+
+/// The buffer that the application asked for; the kernel doubles it.
+fn asked_buffer(end: &MeasuredEnd) -> Option<Bytes> {
+    let buffer = end.buffer.filter(|_| end.frozen_by_application == Some(true));
+    buffer.map(|buffer| Bytes::new(buffer.get() / 2))
 }
 
 fn read(path: &std::path::Path) -> Result<MeasuredPath, Failure> {

@@ -97,6 +97,15 @@ fn applied(machine: &mut ThisMachine, number: u32, record: Record) -> Result<App
     })
 }
 
+/// A value of an item in a cell.
+fn shown(item: &Item, value: &Option<String>) -> String {
+    match (item, value) {
+        (_, None) => "absent".to_string(),
+        (Item::File(_), Some(text)) => format!("{} lines", text.lines().count()),
+        (_, Some(text)) => text.clone(),
+    }
+}
+
 fn lines(row: &Applied) -> String {
     let mut text = format!("Apply {}, {}: {}\n", row.apply, row.at, row.purpose);
     if row.phase == Phase::Unfinished {
@@ -118,18 +127,14 @@ fn lines(row: &Applied) -> String {
     }
     let mut table = Table::new(["setting", "was", "applied", "now"].map(Column::text));
     for Setting { set, now, standing } in &row.settings {
-        let of = |value: &Option<String>| match (&set.item, value) {
-            (_, None) => "absent".to_string(),
-            (Item::File(_), Some(text)) => format!("{} lines", text.lines().count()),
-            (_, Some(text)) => text.clone(),
-        };
         let stands = match standing {
             Standing::Applied => "as applied".to_string(),
             Standing::AsBefore => "as before".to_string(),
             Standing::Gone => "gone".to_string(),
-            Standing::ChangedSince => format!("{}, changed since", of(now)),
+            Standing::ChangedSince => format!("{}, changed since", shown(&set.item, now)),
         };
-        table.row([set.item.to_string(), of(&set.from), of(&set.to), stands]);
+        let (from, to) = (shown(&set.item, &set.from), shown(&set.item, &set.to));
+        table.row([set.item.to_string(), from, to, stands]);
     }
     text + &table.render(layout())
 }

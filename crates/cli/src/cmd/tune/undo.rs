@@ -140,17 +140,14 @@ impl Confirm {
         if let Some(number) = self.number {
             find(&records, number)?;
         }
-        let waits = |record: &Record| {
+        let waiting = records.iter().filter(|(_, record)| {
             record.begin.deadline.is_some()
                 && !record.is_confirmed
                 && record.phase != Phase::PutBack
-        };
-        let chosen: Vec<u32> = records
-            .iter()
-            .filter(|(number, record)| {
-                waits(record) && self.number.is_none_or(|only| only == **number)
-            })
+        });
+        let chosen: Vec<u32> = waiting
             .map(|(number, _)| *number)
+            .filter(|number| self.number.is_none_or(|only| only == *number))
             .collect();
         for &number in &chosen {
             machine.go_on_with(number);

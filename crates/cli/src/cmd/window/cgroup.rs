@@ -129,12 +129,13 @@ pub fn check() -> Result<PathBuf, Failure> {
     Ok(home)
 }
 
+fn read(file: &str) -> Result<String, Failure> {
+    fs::read_to_string(file)
+        .map_err(|cause| Failure::new(Kind::Run, format!("window: read {file}: {cause}")))
+}
+
 /// The folder of this process's group in cgroup v2.
 fn own_group() -> Result<PathBuf, Failure> {
-    let read = |file: &str| {
-        fs::read_to_string(file)
-            .map_err(|cause| Failure::new(Kind::Run, format!("window: read {file}: {cause}")))
-    };
     let (mounts, groups) = (read("/proc/self/mountinfo")?, read("/proc/self/cgroup")?);
     find(&mounts, &groups).ok_or_else(|| {
         let advice = "mount it: mount -t cgroup2 none /sys/fs/cgroup; --cgroup PATH names another";

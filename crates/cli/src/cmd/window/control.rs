@@ -130,8 +130,12 @@ pub fn take_turn(cgroup: &Path) -> Result<Turn, Failure> {
     Ok(Turn { _lock: lock })
 }
 
+/// The path without links, as far as it can be followed.
+pub(super) fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.into())
+}
+
 fn refuse_a_second(cgroup: &Path) -> Result<(), Failure> {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.into());
     let own = real(cgroup);
     let other = Found::all()?.into_iter().map(|one| one.status).find(|status| {
         let theirs = real(&status.cgroup);

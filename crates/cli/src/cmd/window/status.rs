@@ -1,12 +1,12 @@
 //! `fullpipe window status` and `stop`: the agents that run.
 
 use super::agent::Status;
-use super::control::Found;
+use super::control::{Found, real};
 use super::show;
 use crate::failure::Failure;
 use crate::terminal::{layout, print, print_json};
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const NONE: &str = "No window agent of this user runs.\n";
 
@@ -75,14 +75,10 @@ fn in_words(status: &Status) -> String {
 
 impl Stop {
     pub fn run(self) -> Result<u8, Failure> {
-        let same = |path: &Path, other: &Path| {
-            let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.into());
-            real(path) == real(other)
-        };
-        let chosen = |one: &Found| {
-            self.cgroup.as_ref().is_none_or(|cgroup| same(cgroup, &one.status.cgroup))
-        };
-        let agents: Vec<Found> = Found::all()?.into_iter().filter(chosen).collect();
+        let mut agents = Found::all()?;
+        if let Some(cgroup) = &self.cgroup {
+            agents.retain(|one| real(&one.status.cgroup) == real(cgroup));
+        }
         if agents.is_empty() {
             print(&match &self.cgroup {
                 Some(cgroup) => {
