@@ -9,7 +9,8 @@
 //!   ([`capture::recapture`]).
 //! * [`Analyzer`]: packets in, [`diagnosis::DiagnosedConnection`]s out, streaming. [`Intake`] is
 //!   its first half, for several threads.
-//! * [`connection`]: the facts of a connection, and which connections are meant.
+//! * [`connection`]: the facts of a connection, and which connections are meant; what two captures
+//!   of it say together ([`connection::pair`]).
 //! * [`limit`]: what held the sender, interval by interval, from a capture or from samples; and as
 //!   its own kernel knew it, which verdicts are held to ([`limit::truth`]).
 //! * [`account`]: where all the time of a connection went.

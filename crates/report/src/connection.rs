@@ -3,5 +3,6 @@
 
 pub mod account;
 pub mod analysis;
+pub mod both;
 pub mod live;
 pub mod path_test;

@@ -17,7 +17,18 @@ fn chinese(english: &str) -> &str {
     TERMS.iter().find(|(known, _)| *known == english).map_or(english, |(_, chinese)| chinese)
 }
 
-const TERMS: [(&str, &str); 138] = [
+const TERMS: [(&str, &str); 149] = [
+    ("direction", "方向"),
+    ("segments", "报文段"),
+    ("lost between", "两处之间丢失"),
+    ("lost before", "之前丢失"),
+    ("lost after", "之后丢失"),
+    ("again for nothing", "多余重传"),
+    ("queue, median", "排队中位数"),
+    ("queue, 95 %", "排队 95 %"),
+    ("queue, most", "排队最长"),
+    ("to the client", "发往客户端"),
+    ("to the server", "发往服务器"),
     ("process", "进程"),
     ("this end", "本端"),
     ("peer", "对端"),

@@ -1,6 +1,7 @@
 //! `fullpipe analyze`: what limited the connections of a capture.
 
 mod archive;
+mod both;
 mod packets;
 mod rows;
 
@@ -33,6 +34,7 @@ Examples:
   fullpipe analyze capture.pcap --connection 3 --plot
   fullpipe analyze capture.pcap --packets --connection 3 --labels wireshark
   fullpipe analyze --as-one ring_0001.pcap ring_0002.pcap --json
+  fullpipe analyze --both client.pcap server.pcap
   fullpipe analyze capture.pcap --parquet connections.parquet
   fullpipe analyze captures/ --parquet rows/ --threads 4 --problems problems.parquet
   find /caps -name '*.pcap*' | fullpipe analyze --files-from - --parquet rows/ --resume
@@ -71,6 +73,12 @@ pub struct Analyze {
     /// directions of a link.
     #[arg(long)]
     as_one: bool,
+    /// Compare two captures of the same connections, taken at two places: where segments were lost
+    /// and in which direction, how long each direction waited, what the path changed in headers.
+    /// The clocks may differ, and addresses may be translated in between.
+    #[arg(long, conflicts_with_all = ["as_one", "jsonl", "csv", "parquet", "html", "connection"])]
+    #[arg(conflicts_with_all = ["packets", "plot", "files_from", "interval"])]
+    both: bool,
     /// Print JSON.
     #[arg(long, group = "format")]
     json: bool,
@@ -161,11 +169,16 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 /// Connections in a table without --top.
 const TOP: usize = 20;
+/// Connections that --both explains without --top.
+const TOP_OF_BOTH: usize = 5;
 
 impl Analyze {
     pub fn run(self) -> Result<u8, Failure> {
         if let Some(target) = self.parquet.as_ref().filter(|to| self.archive.wants_folder(to)) {
             return archive::run(&self, target);
+        }
+        if self.both {
+            return both::run(&self);
         }
         if self.packets {
             return packets::print(&self);

@@ -19,6 +19,7 @@ mod labels;
 mod ledger;
 mod manner;
 mod outstanding;
+pub mod pair;
 mod passage;
 mod payload;
 mod ranges;

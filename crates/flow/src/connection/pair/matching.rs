@@ -1,0 +1,126 @@
+//! Which connection of one place is which of the other's.
+
+use super::sighting::{Sighted, SightedWay, Sighting};
+use crate::capture::segment::{Flags, FlowKey};
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+
+/// A connection that passed both places.
+#[derive(Debug)]
+pub(super) struct Matched {
+    pub a: Sighted,
+    pub b: Sighted,
+    /// The first end at one place is the second at the other: addresses were translated.
+    pub is_turned: bool,
+}
+
+type OfTap = HashMap<FlowKey, Vec<Sighted>, foldhash::fast::RandomState>;
+
+/// What was matched, and how many were left at each place.
+pub(super) fn matched(a: OfTap, mut b: OfTap) -> (Vec<Matched>, [usize; 2]) {
+    let mut found = Vec::new();
+    let mut left: Vec<Sighted> = Vec::new();
+    for (key, of_a) in a {
+        let mut of_b = b.remove(&key).unwrap_or_default();
+        for a in of_a {
+            match best_of(&a, &of_b) {
+                Some(at) => {
+                    found.push(Matched { a, b: of_b.swap_remove(at), is_turned: false });
+                }
+                None => left.push(a),
+            }
+        }
+        if !of_b.is_empty() {
+            b.insert(key, of_b);
+        }
+    }
+    let rest = b.into_values().flatten().collect();
+    let unmatched = translated(left, rest, &mut found);
+    found.sort_by_key(|one| one.a.began());
+    (found, unmatched)
+}
+
+/// The one of `others`, which have the same addresses and ports, that is `one`: they have parts of
+/// the sequence space in common, or both are alone with a SYN each, which a firewall numbered anew.
+fn best_of(one: &Sighted, others: &[Sighted]) -> Option<usize> {
+    let in_common = |other: &Sighted| -> usize {
+        let ways = one.ways.iter().zip(&other.ways);
+        ways.filter(|(a, b)| overlap(a, b)).count()
+    };
+    let best = others.iter().enumerate().max_by_key(|(_, other)| in_common(other));
+    let (at, other) = best?;
+    let has_syn = |one: &Sighted| one.ways.iter().any(|way| way.syn.is_some());
+    let is_renumbered = others.len() == 1 && has_syn(one) && has_syn(other);
+    (in_common(other) > 0 || is_renumbered).then_some(at)
+}
+
+/// Whether both have a part of the sequence space, as far as first and last segments tell.
+fn overlap(a: &SightedWay, b: &SightedWay) -> bool {
+    let (Some(first_a), Some(last_a), Some(first_b), Some(last_b)) =
+        (a.sightings.first(), a.sightings.last(), b.sightings.first(), b.sightings.last())
+    else {
+        return false;
+    };
+    let ends_before =
+        |last: &Sighting, first: &Sighting| (last.seq + last.length()).is_before(first.seq);
+    !ends_before(last_a, first_b) && !ends_before(last_b, first_a)
+}
+
+/// How many segments of a direction are looked up where addresses do not help.
+const LOOKED_UP: usize = 256;
+/// Segments of data that two connections must have in common without their SYNs.
+const ENOUGH: u32 = 3;
+
+/// Matches connections whose addresses something translated, by what they carried. Returns how many
+/// of each place are left.
+fn translated(of_a: Vec<Sighted>, of_b: Vec<Sighted>, found: &mut Vec<Matched>) -> [usize; 2] {
+    let state = foldhash::fast::RandomState::default();
+    let mut places: HashMap<u64, (usize, usize), foldhash::fast::RandomState> = HashMap::default();
+    for (number, one) in of_a.iter().enumerate() {
+        for (way, sightings) in one.ways.iter().enumerate() {
+            for telling in sightings.sightings.iter().filter_map(identity) {
+                places.entry(state.hash_one(telling)).or_insert((number, way));
+            }
+        }
+    }
+    let mut of_a: Vec<Option<Sighted>> = of_a.into_iter().map(Some).collect();
+    let mut left_of_b = 0;
+    for b in of_b {
+        let mut votes: HashMap<(usize, bool), u32> = HashMap::new();
+        for (way, sightings) in b.ways.iter().enumerate() {
+            let telling = sightings.sightings.iter().filter_map(identity).take(LOOKED_UP);
+            for identity in telling {
+                if let Some((number, other)) = places.get(&state.hash_one(identity)) {
+                    let worth = if identity.is_syn { ENOUGH } else { 1 };
+                    *votes.entry((*number, *other != way)).or_default() += worth;
+                }
+            }
+        }
+        let best = votes.into_iter().max_by_key(|(_, votes)| *votes);
+        let best = best.filter(|(_, votes)| *votes >= ENOUGH);
+        match best.and_then(|((number, is_turned), _)| Some((of_a[number].take()?, is_turned))) {
+            Some((a, is_turned)) => found.push(Matched { a, b, is_turned }),
+            None => left_of_b += 1,
+        }
+    }
+    [of_a.iter().flatten().count(), left_of_b]
+}
+
+/// What tells a segment from others whatever its addresses are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Identity {
+    is_syn: bool,
+    seq: u32,
+    ack: u32,
+    payload: u32,
+}
+
+fn identity(sighting: &Sighting) -> Option<Identity> {
+    let is_syn = sighting.flags.any(Flags::SYN);
+    (is_syn || sighting.payload > 0).then_some(Identity {
+        is_syn,
+        seq: sighting.seq.0,
+        ack: sighting.ack.0,
+        payload: sighting.payload,
+    })
+}

@@ -1,0 +1,157 @@
+//! Two captures of the same connections, from two places: what passed both, what was lost between
+//! them and in which direction, how long each direction took, and what the path changed in headers.
+//!
+//! One capture has to guess where a packet was lost. Two know: a segment that passed the first
+//! place and not the second was lost between them. [`Pairing`] takes the packets of both captures,
+//! in any order between the two; [`Pairing::finish`] compares them:
+//!
+//! 1. connections are matched by their addresses and ports, or, where something on the way
+//!    translated those, by the sequence numbers of what they carried;
+//! 2. the two clocks are compared by the packets that passed both places ([`Clocks`]);
+//! 3. each segment that passed the place nearer to its sender is looked for at the other one: by
+//!    bytes, because either capture may have merged segments (segmentation offload), and by its
+//!    time stamp, IP identification and order where bytes were sent more than once.
+//!
+//! Memory is 32 bytes for each packet of a TCP connection.
+
+mod changes;
+mod clocks;
+mod copies;
+mod fates;
+mod matching;
+mod paired;
+mod sighting;
+mod way;
+
+pub use changes::{HeaderChange, HeaderField};
+pub use clocks::{ClockPiece, Clocks};
+pub use paired::{PairedCaptures, PairedConnection};
+pub use way::{QueueDelay, SegmentCount, WayBetween};
+
+use crate::capture::segment::{FlowKey, Parsed, Segment};
+use crate::capture::{Layer, Opened, Opener, Packet};
+use crate::connection::filter::Filter;
+use crate::intake::length_behind_link;
+use fullpipe_model::units::{Duration, Instant};
+use sighting::{IpHeader, Sighted};
+use std::collections::HashMap;
+
+/// One of the two places at which packets were captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tap {
+    /// The place of the capture that was named first.
+    A,
+    /// The place of the other one.
+    B,
+}
+
+impl Tap {
+    /// Both of them.
+    pub const ALL: [Tap; 2] = [Tap::A, Tap::B];
+
+    /// The other one.
+    pub const fn other(self) -> Tap {
+        match self {
+            Tap::A => Tap::B,
+            Tap::B => Tap::A,
+        }
+    }
+
+    const fn at(self) -> usize {
+        self as usize
+    }
+}
+
+/// More packets than this are not kept: 1 GiB.
+const MOST_SIGHTINGS: u64 = 1 << 25;
+
+/// A clock that goes back by more was set back.
+const MOST_OUT_OF_ORDER: Duration = Duration::from_millis(100);
+
+/// What one place saw.
+#[derive(Debug, Default)]
+struct TapView {
+    opener: Opener,
+    /// The connections, by their ends; several where ports were used again.
+    connections: HashMap<FlowKey, Vec<Sighted>, foldhash::fast::RandomState>,
+    /// The times of the first and the last packet of any kind.
+    span: Option<(Instant, Instant)>,
+    /// What is added to its clock, which was set back.
+    set_back: Duration,
+    packets: u64,
+    kept: u64,
+    left_out: u64,
+}
+
+/// Collects the packets of two captures, and compares them.
+#[derive(Debug)]
+pub struct Pairing {
+    filter: Option<Filter>,
+    taps: [TapView; 2],
+}
+
+impl Pairing {
+    /// Nothing seen yet. `filter` says which connections are meant; it may name the addresses of
+    /// either place.
+    pub fn new(layer: Layer, filter: Option<Filter>) -> Self {
+        let view = || TapView { opener: Opener::new(layer), ..TapView::default() };
+        Pairing { filter, taps: [view(), view()] }
+    }
+
+    /// The next packet of one of the captures. Packets of the same capture come in its order.
+    pub fn push(&mut self, tap: Tap, packet: &Packet<'_>) {
+        let filter = self.filter.as_ref();
+        self.taps[tap.at()].push(packet, filter);
+    }
+
+    /// Compares what both saw.
+    pub fn finish(self) -> PairedCaptures {
+        paired::compare(self.taps)
+    }
+}
+
+impl TapView {
+    fn push(&mut self, packet: &Packet<'_>, filter: Option<&Filter>) {
+        self.packets += 1;
+        let at = self.steady(packet.at);
+        let Opened::Ip(ip) = self.opener.open(packet.link_type, packet.data) else { return };
+        let length = length_behind_link(packet.data, ip, packet.original_length);
+        let Parsed::Tcp(segment) = Segment::from_ip(ip, length) else { return };
+        let is_meant = filter.is_none_or(|one| one.matches(segment.source, segment.destination));
+        if segment.is_broken || !is_meant {
+            return;
+        }
+        if self.kept == MOST_SIGHTINGS {
+            self.left_out += 1;
+            return;
+        }
+        self.kept += 1;
+        let header = IpHeader::of(ip);
+        let (key, by_first) = FlowKey::of(&segment);
+        let of_key = self.connections.entry(key).or_default();
+        if of_key.last().is_none_or(|last| last.is_over_for(&segment, by_first)) {
+            of_key.push(Sighted::new(key.ends()));
+        }
+        if let Some(connection) = of_key.last_mut() {
+            connection.push(at, &segment, header, by_first);
+        }
+    }
+
+    /// The time of a packet by a clock that never goes back by more than packets are captured out
+    /// of order.
+    fn steady(&mut self, at: Instant) -> Instant {
+        let mut at = at + self.set_back;
+        let (first, last) = self.span.unwrap_or((at, at));
+        let back = last.since(at);
+        if back > MOST_OUT_OF_ORDER {
+            self.set_back = self.set_back.saturating_add(back);
+            at = last;
+        }
+        self.span = Some((first.min(at), last.max(at)));
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! What two captures say together.
+
+use super::changes::{HeaderChange, changes};
+use super::clocks::{Clocks, Crossing, nanos};
+use super::copies::{self, BothViews};
+use super::fates::Comparison;
+use super::matching::{Matched, matched};
+use super::way::WayBetween;
+use super::{Tap, TapView};
+use fullpipe_model::units::{Bytes, Duration, column};
+use serde::{Serialize, Serializer};
+use std::net::SocketAddr;
+
+/// Two captures of the same connections, compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PairedCaptures {
+    /// Packets of any kind in each capture.
+    pub packets: [u64; 2],
+    /// Packets that were not kept, because there were too many.
+    pub left_out: [u64; 2],
+    /// Connections of each capture that the other one does not have.
+    pub unmatched: [usize; 2],
+    /// By how much each capture's clock was set back while it ran; times are as if it had not been.
+    #[serde(rename = "set_back_s", serialize_with = "seconds")]
+    pub set_back: [Duration; 2],
+    /// How the two clocks are related.
+    pub clocks: Clocks,
+    /// The connections that both captures have, by their first packets.
+    pub connections: Vec<PairedConnection>,
+}
+
+fn seconds<S: Serializer>(times: &[Duration; 2], serializer: S) -> Result<S::Ok, S::Error> {
+    times.map(Duration::as_secs_f64).serialize(serializer)
+}
+
+/// A connection that passed both places.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PairedConnection {
+    /// Who asked for it, as each place saw the address.
+    pub client: [SocketAddr; 2],
+    /// Who was asked.
+    pub server: [SocketAddr; 2],
+    /// The place nearer to the client; unknown where nothing tells.
+    pub near_client: Option<Tap>,
+    /// The shortest round trip between the two places.
+    #[serde(rename = "round_trip_us", with = "column::micros_optional")]
+    pub round_trip: Option<Duration>,
+    /// From the client to the server, where the order of the places is known.
+    pub to_server: Option<WayBetween>,
+    /// From the server to the client.
+    pub to_client: Option<WayBetween>,
+    /// What differs between the places in the headers of the same packets.
+    pub changes: Vec<HeaderChange>,
+}
+
+/// Compares what both places saw.
+pub(super) fn compare(taps: [TapView; 2]) -> PairedCaptures {
+    let packets = taps.each_ref().map(|tap| tap.packets);
+    let left_out = taps.each_ref().map(|tap| tap.left_out);
+    let set_back = taps.each_ref().map(|tap| tap.set_back);
+    let spans = taps.each_ref().map(|tap| {
+        let (first, last) = tap.span.unwrap_or_default();
+        (nanos(first), nanos(last))
+    });
+    let [a, b] = taps.map(|tap| tap.connections);
+    let (matched, unmatched) = matched(a, b);
+    let mut all: Vec<Crossing> = Vec::new();
+    let mut nears = Vec::new();
+    for one in &matched {
+        let (crossings, near) = copies::crossings(one);
+        all.extend(crossings);
+        nears.push(near);
+    }
+    let clocks = Clocks::of(all);
+    let spans = [spans[0], (clocks.a_of_b(spans[1].0), clocks.a_of_b(spans[1].1))];
+    let connections = matched.iter().zip(nears);
+    let connections = connections.map(|(one, near)| paired(one, near, &clocks, spans)).collect();
+    PairedCaptures { packets, left_out, unmatched, set_back, clocks, connections }
+}
+
+fn paired(
+    matched: &Matched,
+    near: Option<Tap>,
+    clocks: &Clocks,
+    spans: [(i64, i64); 2],
+) -> PairedConnection {
+    let directions = copies::directions(matched, clocks);
+    let segment = full_segment(&directions);
+    let ways = [0, 1].map(|way| {
+        let near = if way == 0 { near? } else { near?.other() };
+        Some(Comparison { views: &directions[way], near, clocks, spans, segment }.compared())
+    });
+    // Which of A's ends is the client, and which of B's.
+    let client = matched.a.client();
+    let of_b = client ^ usize::from(matched.is_turned);
+    let [first, second] = ways;
+    let (to_server, to_client) = if client == 0 { (first, second) } else { (second, first) };
+    let clients = [matched.a.ends[client], matched.b.ends[of_b]];
+    let servers = [matched.a.ends[1 - client], matched.b.ends[1 - of_b]];
+    let is_translated = clients[0] != clients[1] || servers[0] != servers[1];
+    let translated = is_translated.then(HeaderChange::of_addresses);
+    PairedConnection {
+        client: clients,
+        server: servers,
+        near_client: near.map(|near| if client == 0 { near } else { near.other() }),
+        round_trip: clocks.round_trip(),
+        to_server,
+        to_client,
+        changes: translated.into_iter().chain(changes(&directions, client, near)).collect(),
+    }
+}
+
+/// What TCP puts into a segment at most, if nothing is known.
+const USUAL_SEGMENT: u64 = 1460;
+
+/// The payload of a full segment: by what the SYNs agreed to, or the largest that both places saw.
+fn full_segment(directions: &[BothViews<'_>; 2]) -> u64 {
+    let syns = directions.iter().flat_map(|one| one.ways).filter_map(|way| way.syn);
+    let agreed = syns.clone().filter_map(|syn| syn.mss).map(Bytes::get).min();
+    let with_timestamps = directions.iter().flat_map(|one| one.ways);
+    let stamped = with_timestamps.flat_map(|way| way.sightings.last());
+    let has_timestamps = stamped.clone().any(|one| one.timestamp().is_some());
+    // The option takes 12 bytes with its padding (RFC 7323 appendix A).
+    let agreed = agreed.map(|mss| mss.saturating_sub(if has_timestamps { 12 } else { 0 }));
+    let largest = |tap: usize| {
+        let sightings = directions.iter().flat_map(|one| &one.ways[tap].sightings);
+        sightings.map(|one| u64::from(one.payload)).max().unwrap_or_default()
+    };
+    agreed.unwrap_or_else(|| match largest(0).min(largest(1)) {
+        0 => USUAL_SEGMENT,
+        // Merged at both places.
+        size if size > 9000 => USUAL_SEGMENT,
+        size => size,
+    })
+}

@@ -1,0 +1,165 @@
+//! What one place saw of a connection.
+
+use crate::capture::segment::{Flags, SackBlocks, Segment, SequenceNumber, TcpOptions};
+use fullpipe_model::units::{Bytes, Instant};
+use std::net::SocketAddr;
+
+/// The fields of an IP header that the path may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct IpHeader {
+    /// Time to live, or hop limit.
+    pub ttl: u8,
+    /// DSCP and ECN.
+    pub class: u8,
+}
+
+impl IpHeader {
+    /// Of a packet that begins with its IP header.
+    pub fn of(ip: &[u8]) -> IpHeader {
+        match ip {
+            [first, class, ..] if first >> 4 == 4 => {
+                IpHeader { ttl: ip.get(8).copied().unwrap_or_default(), class: *class }
+            }
+            [first, second, _, _, _, _, _, ttl, ..] if first >> 4 == 6 => {
+                IpHeader { ttl: *ttl, class: first << 4 | second >> 4 }
+            }
+            _ => IpHeader::default(),
+        }
+    }
+}
+
+/// One packet of a connection, as one place saw it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sighting {
+    pub at: Instant,
+    pub seq: SequenceNumber,
+    pub ack: SequenceNumber,
+    pub payload: u32,
+    tsval: u32,
+    pub window: u16,
+    ip_id: u16,
+    pub flags: Flags,
+    pub header: IpHeader,
+    /// Which of time stamp and IP identification there are.
+    has: u8,
+}
+
+const HAS_TIMESTAMP: u8 = 1;
+const HAS_IP_ID: u8 = 2;
+
+impl Sighting {
+    fn of(at: Instant, segment: &Segment, header: IpHeader) -> Sighting {
+        let timestamp = segment.options.timestamps.map(|(tsval, _)| tsval);
+        let has = u8::from(timestamp.is_some()) * HAS_TIMESTAMP
+            + u8::from(segment.ip_id.is_some()) * HAS_IP_ID;
+        Sighting {
+            at,
+            seq: segment.seq,
+            ack: segment.ack,
+            payload: segment.payload_len(),
+            tsval: timestamp.unwrap_or_default(),
+            window: segment.window,
+            ip_id: segment.ip_id.unwrap_or_default(),
+            flags: segment.flags,
+            header,
+            has,
+        }
+    }
+
+    /// TSval (RFC 7323).
+    pub fn timestamp(&self) -> Option<u32> {
+        (self.has & HAS_TIMESTAMP != 0).then_some(self.tsval)
+    }
+
+    /// IPv4's identification.
+    pub fn ip_id(&self) -> Option<u16> {
+        (self.has & HAS_IP_ID != 0).then_some(self.ip_id)
+    }
+
+    /// What it takes of the sequence space: payload, SYN and FIN.
+    pub fn length(&self) -> u32 {
+        let control = u32::from(self.flags.any(Flags::SYN)) + u32::from(self.flags.any(Flags::FIN));
+        self.payload.saturating_add(control)
+    }
+}
+
+/// What a SYN proposed, or its answer agreed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Syn {
+    pub seq: SequenceNumber,
+    pub flags: Flags,
+    pub mss: Option<Bytes>,
+    pub window_scale: Option<u8>,
+    pub sack_permitted: bool,
+    pub has_timestamps: bool,
+    pub is_cut: bool,
+}
+
+/// One direction of a connection.
+#[derive(Debug, Default)]
+pub(super) struct SightedWay {
+    pub syn: Option<Syn>,
+    pub sightings: Vec<Sighting>,
+    /// SACK blocks, with the time of the segment that they came with.
+    pub sacks: Vec<(Instant, SackBlocks)>,
+}
+
+/// A connection at one place.
+#[derive(Debug)]
+pub(super) struct Sighted {
+    pub ends: [SocketAddr; 2],
+    /// What the first end sent, and what the second did.
+    pub ways: [SightedWay; 2],
+}
+
+impl Sighted {
+    pub fn new(ends: [SocketAddr; 2]) -> Self {
+        Sighted { ends, ways: Default::default() }
+    }
+
+    /// Whether `segment` begins another connection between the same ports.
+    pub fn is_over_for(&self, segment: &Segment, by_first: bool) -> bool {
+        let opens = segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK);
+        let way = self.way(by_first);
+        opens && way.syn.map_or(!way.sightings.is_empty(), |syn| syn.seq != segment.seq)
+    }
+
+    pub fn push(&mut self, at: Instant, segment: &Segment, header: IpHeader, by_first: bool) {
+        let way = &mut self.ways[usize::from(!by_first)];
+        if segment.flags.any(Flags::SYN) && way.syn.is_none() {
+            let TcpOptions { mss, window_scale, sack_permitted, timestamps, .. } = segment.options;
+            way.syn = Some(Syn {
+                seq: segment.seq,
+                flags: segment.flags,
+                mss,
+                window_scale,
+                sack_permitted,
+                has_timestamps: timestamps.is_some(),
+                is_cut: segment.is_header_cut,
+            });
+        }
+        if !segment.options.sack.is_empty() {
+            way.sacks.push((at, segment.options.sack));
+        }
+        way.sightings.push(Sighting::of(at, segment, header));
+    }
+
+    fn way(&self, by_first: bool) -> &SightedWay {
+        &self.ways[usize::from(!by_first)]
+    }
+
+    /// When its first packet came.
+    pub fn began(&self) -> Option<Instant> {
+        self.ways.iter().filter_map(|way| way.sightings.first()).map(|first| first.at).min()
+    }
+
+    /// Which of its ends asked for it: the sender of the SYN, or else the one with the higher port.
+    pub fn client(&self) -> usize {
+        let opened = |way: &SightedWay| way.syn.map(|syn| !syn.flags.any(Flags::ACK));
+        match [opened(&self.ways[0]), opened(&self.ways[1])] {
+            [Some(true), _] | [_, Some(false)] => 0,
+            [_, Some(true)] | [Some(false), _] => 1,
+            _ => usize::from(self.ends[1].port() > self.ends[0].port()),
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! Two captures of the same connections, for `fullpipe analyze --both`: where segments were lost,
+//! how long each direction took, and what the path changed.
+
+mod changed;
+
+use crate::table::{escape, figure, paragraph};
+use crate::{Column, Layout, Table, Tone};
+use fullpipe_flow::Language;
+use fullpipe_flow::connection::pair::{
+    ClockPiece, PairedCaptures, PairedConnection, SegmentCount, Tap, WayBetween,
+};
+use fullpipe_model::units::Duration;
+
+/// What is said of two captures.
+#[derive(Debug, Clone, Copy)]
+pub struct BothReport<'a> {
+    /// The names of the captures.
+    pub names: [&'a str; 2],
+    /// What they say together.
+    pub paired: &'a PairedCaptures,
+    /// How many connections are explained.
+    pub top: usize,
+}
+
+/// A direction of a connection, with the names of the places in the order in which packets pass
+/// them.
+struct NamedWay<'a> {
+    way: &'a WayBetween,
+    near: &'a str,
+    far: &'a str,
+    to_client: bool,
+}
+
+impl BothReport<'_> {
+    /// The report as text: the answer of each connection first, then its numbers.
+    pub fn render(&self, layout: Layout) -> String {
+        let mut text = self.head(layout.language);
+        let mut worst: Vec<&PairedConnection> = self.paired.connections.iter().collect();
+        worst.sort_by_key(|one| std::cmp::Reverse(lost_in_all(one)));
+        for connection in worst.iter().take(self.top) {
+            text.push('\n');
+            text += &self.connection(connection, layout);
+        }
+        if worst.len() > self.top {
+            text += &match layout.language {
+                Language::English => {
+                    format!("\n{} more lost no more than these: --top\n", worst.len() - self.top)
+                }
+                Language::Chinese => {
+                    format!("\n另有 {} 个连接丢失不多于以上各个：--top\n", worst.len() - self.top)
+                }
+            };
+        }
+        text
+    }
+
+    fn head(&self, language: Language) -> String {
+        let PairedCaptures { packets, left_out, unmatched, set_back, clocks, connections } =
+            self.paired;
+        let [a, b] = self.names.map(escape::in_line);
+        let count = connections.len();
+        let plural = if count == 1 { "" } else { "s" };
+        let mut lines = vec![match language {
+            Language::English => format!(
+                "{a} ({} packets) and {b} ({}): {count} connection{plural} passed both; {} only in \
+                 {a}, {} only in {b}",
+                packets[0], packets[1], unmatched[0], unmatched[1]
+            ),
+            Language::Chinese => format!(
+                "{a}（{} 个数据包）与 {b}（{} 个）：{count} 个连接经过两处；仅 {a} 有的 {} 个，\
+                 仅 {b} 有的 {} 个",
+                packets[0], packets[1], unmatched[0], unmatched[1]
+            ),
+        }];
+        let named = |of: usize| if of == 0 { &a } else { &b };
+        for of in [0, 1] {
+            let (name, back) = (named(of), set_back[of]);
+            if left_out[of] > 0 {
+                lines.push(match language {
+                    Language::English => {
+                        format!("{name}: {} packets were left out: too many", left_out[of])
+                    }
+                    Language::Chinese => format!("{name}：数据包太多，略去 {} 个", left_out[of]),
+                });
+            }
+            if back > Duration::ZERO {
+                lines.push(match language {
+                    Language::English => format!("{name}'s clock was set back by {back}"),
+                    Language::Chinese => format!("{name} 的时钟被往回调了 {back}"),
+                });
+            }
+        }
+        lines.extend(
+            clocks
+                .pieces
+                .iter()
+                .enumerate()
+                .map(|(number, piece)| clock(piece, number > 0, &b, language)),
+        );
+        lines.join("\n") + "\n"
+    }
+
+    fn connection(&self, one: &PairedConnection, layout: Layout) -> String {
+        let language = layout.language;
+        let [client, server] = [one.client[0], one.server[0]];
+        let mut text = layout.paint(Tone::Heading, &format!("{client} → {server}")) + "\n";
+        let ways = self.ways(one);
+        let mut sentences: Vec<String> = ways.iter().flat_map(|way| way.losses(language)).collect();
+        if one.near_client.is_none() {
+            sentences.push(match language {
+                Language::English => {
+                    "which place is nearer to the client cannot be told: no packet of both \
+                     directions passed both"
+                        .into()
+                }
+                Language::Chinese => {
+                    "无法判断哪一处离客户端更近：没有两个方向的数据包都经过两处".into()
+                }
+            });
+        } else if sentences.is_empty() {
+            sentences.push(match language {
+                Language::English => "no data was lost, before, between or after the two".into(),
+                Language::Chinese => "两处之前、之间与之后都没有丢失数据".into(),
+            });
+        }
+        sentences.extend(ways.iter().flat_map(|way| way.remarks(language)));
+        sentences.extend(queues(&ways, language));
+        sentences.extend(one.changes.iter().map(|change| self.changed(one, change, language)));
+        for sentence in sentences {
+            text += &paragraph::fill("  ", &escape::in_line(&sentence), layout.width);
+            text.push('\n');
+        }
+        if !ways.is_empty() {
+            text.push('\n');
+            text += &table(&ways, layout).render(layout);
+        }
+        text
+    }
+
+    fn ways<'a>(&'a self, one: &'a PairedConnection) -> Vec<NamedWay<'a>> {
+        let Some(near_client) = one.near_client else { return Vec::new() };
+        let ways = [(&one.to_client, near_client.other()), (&one.to_server, near_client)];
+        let named = ways.into_iter().filter_map(|(way, near)| {
+            let to_client = near != near_client;
+            let (near, far) = (self.name(near), self.name(near.other()));
+            Some(NamedWay { way: way.as_ref()?, near, far, to_client })
+        });
+        named.collect()
+    }
+
+    fn name(&self, tap: Tap) -> &str {
+        self.names[tap as usize]
+    }
+}
+
+fn lost_in_all(one: &PairedConnection) -> u64 {
+    let ways = one.to_client.iter().chain(&one.to_server);
+    ways.map(|way| way.lost.segments + way.lost_before.segments + way.lost_after.segments).sum()
+}
+
+fn clock(piece: &ClockPiece, is_set: bool, name: &str, language: Language) -> String {
+    let ahead = Duration::from_nanos(piece.ahead_ns.unsigned_abs());
+    let is_ahead = piece.ahead_ns >= 0;
+    let micros = piece.drift * 1e6;
+    let gains = micros != 0.0;
+    match language {
+        Language::English => {
+            let since = if is_set { "a clock was set; since then " } else { "" };
+            let side = if is_ahead { "ahead" } else { "behind" };
+            let error = piece.error.map_or("by an unknown error".into(), |one| format!("± {one}"));
+            let gain = format!(", and gains {micros:.1} us a second");
+            let gain = if gains { gain.as_str() } else { "" };
+            format!("{since}{name}'s clock is {ahead} {side} ({error}){gain}")
+        }
+        Language::Chinese => {
+            let since = if is_set { "时钟被调过；此后 " } else { "" };
+            let side = if is_ahead { "快" } else { "慢" };
+            let error = piece.error.map_or("误差未知".into(), |one| format!("± {one}"));
+            let gain = format!("，每秒多走 {micros:.1} us");
+            let gain = if gains { gain.as_str() } else { "" };
+            format!("{since}{name} 的时钟{side} {ahead}（{error}）{gain}")
+        }
+    }
+}
+
+impl NamedWay<'_> {
+    /// What was lost, the most first.
+    fn losses(&self, language: Language) -> Vec<String> {
+        let NamedWay { way, near, far, .. } = self;
+        let whole = &way.sent;
+        let mut found = Vec::new();
+        if way.lost.segments > 0 {
+            found.push((way.lost.segments, self.between(language)));
+        }
+        let amount = |lost: &SegmentCount| {
+            let part = 100.0 * lost.part_of(whole);
+            (lost.segments, whole.segments, part)
+        };
+        if way.lost_before.segments > 0 {
+            let (lost, of, part) = amount(&way.lost_before);
+            let to = self.to(language);
+            found.push((lost, match language {
+                Language::English => format!(
+                    "{to}, {lost} of {of} segments ({part:.2} %) were lost before {near}: in the \
+                     sender's host or between it and that place"
+                ),
+                Language::Chinese => format!(
+                    "{to}，{of} 个报文段中有 {lost} 个（{part:.2} %）在到达 {near} 之前丢失：在发送方主机内，或在它与该处之间"
+                ),
+            }));
+        }
+        if way.lost_after.segments > 0 {
+            let (lost, of, part) = amount(&way.lost_after);
+            let to = self.to(language);
+            found.push((lost, match language {
+                Language::English => format!(
+                    "{to}, {lost} of {of} segments ({part:.2} %) were lost after {far}: between \
+                     that place and the receiver, or in its host"
+                ),
+                Language::Chinese => format!(
+                    "{to}，{of} 个报文段中有 {lost} 个（{part:.2} %）在经过 {far} 之后丢失：在该处与接收方之间，或在其主机内"
+                ),
+            }));
+        }
+        found.sort_by_key(|(lost, _)| std::cmp::Reverse(*lost));
+        found.into_iter().map(|(_, sentence)| sentence).collect()
+    }
+
+    fn to(&self, language: Language) -> &'static str {
+        match (language, self.to_client) {
+            (Language::English, true) => "to the client",
+            (Language::English, false) => "to the server",
+            (Language::Chinese, true) => "发往客户端",
+            (Language::Chinese, false) => "发往服务器",
+        }
+    }
+
+    fn between(&self, language: Language) -> String {
+        let NamedWay { way, near, far, .. } = self;
+        let (lost, of) = (way.lost.segments, way.sent.segments);
+        let part = 100.0 * way.lost.part_of(&way.sent);
+        let (runs, longest, to) = (way.runs, way.longest_run, self.to(language));
+        let queue = way.queue_at_loss.zip(way.queue);
+        // Where the queue is full, what comes just before a loss has waited nearly the longest.
+        let full = queue.filter(|(at, queue)| {
+            *at >= Duration::from_millis(1) && at.saturating_mul(2) >= queue.most
+        });
+        let where_from = match (language, full, queue) {
+            (Language::English, Some((at, _)), _) => {
+                format!("behind a queue of {at}: a queue between the two was full")
+            }
+            (Language::English, None, Some((at, _))) => {
+                format!("behind a queue of {at} only: no full queue dropped them")
+            }
+            (Language::English, None, None) => "and no delay says by what".into(),
+            (Language::Chinese, Some((at, _)), _) => {
+                format!("丢失前的排队为 {at}：两处之间有队列已满")
+            }
+            (Language::Chinese, None, Some((at, _))) => {
+                format!("丢失前的排队只有 {at}：不是队列已满造成的")
+            }
+            (Language::Chinese, None, None) => "原因无法从时延看出".into(),
+        };
+        let often = if runs == 1 { "once, ".to_owned() } else { format!("{runs} times, ") };
+        match language {
+            Language::English => format!(
+                "{to}, {lost} of {of} segments ({part:.2} %) were lost between {near} and {far}, \
+                 {often}at most {longest} in a row, {where_from}"
+            ),
+            Language::Chinese => format!(
+                "{to}，{of} 个报文段中有 {lost} 个（{part:.2} %）在 {near} 与 {far} 之间丢失，共 {runs} 次，\
+                 每次最多连续 {longest} 个；{where_from}"
+            ),
+        }
+    }
+
+    /// What is to be known beside what was lost.
+    fn remarks(&self, language: Language) -> Vec<String> {
+        let NamedWay { way, near, far, .. } = self;
+        let to = self.to(language);
+        let of_count = [
+            (way.missed_at_near.segments, Remark::Missed(near)),
+            (way.missed_at_far.segments, Remark::Missed(far)),
+            (way.needless.segments, Remark::Needless),
+            (way.duplicated.segments, Remark::Duplicated),
+            (way.reordered, Remark::Reordered),
+            (way.reordered_before.segments, Remark::ReorderedBefore(near)),
+            (way.acknowledgements_lost, Remark::AcknowledgementsLost(way.acknowledgements)),
+        ];
+        let said = of_count.into_iter().filter(|(count, _)| *count > 0);
+        said.map(|(count, remark)| remark.words(to, count, language)).collect()
+    }
+}
+
+/// A number that is no loss of data.
+enum Remark<'a> {
+    Missed(&'a str),
+    Needless,
+    Duplicated,
+    Reordered,
+    ReorderedBefore(&'a str),
+    AcknowledgementsLost(u64),
+}
+
+impl Remark<'_> {
+    fn words(&self, to: &str, count: u64, language: Language) -> String {
+        match (language, self) {
+            (Language::English, Remark::Missed(name)) => format!(
+                "{to}, {count} segments passed {name} and are not in its capture: the sniffer \
+                 dropped them, the path did not"
+            ),
+            (Language::English, Remark::Needless) => format!(
+                "{to}, {count} segments were sent again although the receiver had acknowledged them"
+            ),
+            (Language::English, Remark::Duplicated) => {
+                format!("{to}, {count} segments arrived twice: the path duplicated them")
+            }
+            (Language::English, Remark::Reordered) => {
+                format!("{to}, {count} segments were overtaken between the two")
+            }
+            (Language::English, Remark::ReorderedBefore(name)) => format!(
+                "{to}, {count} segments were overtaken before {name}: by the sender's host, its \
+                 card, or what lies between"
+            ),
+            (Language::English, Remark::AcknowledgementsLost(of)) => {
+                format!("{to}, {count} of {of} acknowledgements were lost between the two")
+            }
+            (Language::Chinese, Remark::Missed(name)) => format!(
+                "{to}，有 {count} 个报文段经过了 {name} 却不在其抓包中：是抓包程序漏掉的，不是路径丢的"
+            ),
+            (Language::Chinese, Remark::Needless) => {
+                format!("{to}，有 {count} 个报文段在接收方确认之后又被重传")
+            }
+            (Language::Chinese, Remark::Duplicated) => {
+                format!("{to}，有 {count} 个报文段到达两次：路径复制了它们")
+            }
+            (Language::Chinese, Remark::Reordered) => {
+                format!("{to}，有 {count} 个报文段在两处之间被后发的超过")
+            }
+            (Language::Chinese, Remark::ReorderedBefore(name)) => format!(
+                "{to}，有 {count} 个报文段在到达 {name} 之前被后发的超过：由发送方主机、其网卡或途中设备造成"
+            ),
+            (Language::Chinese, Remark::AcknowledgementsLost(of)) => {
+                format!("{to}，{of} 个确认中有 {count} 个在两处之间丢失")
+            }
+        }
+    }
+}
+
+/// In which direction packets waited, where one waited much longer.
+fn queues(ways: &[NamedWay<'_>], language: Language) -> Option<String> {
+    let waited = |to_client: bool| {
+        let way = ways.iter().find(|way| way.to_client == to_client)?;
+        Some((way, way.way.queue?.p95))
+    };
+    let (there, back) = (waited(true)?, waited(false)?);
+    let (more, less) = if there.1 >= back.1 { (there, back) } else { (back, there) };
+    let matters = more.1 >= Duration::from_millis(2) && more.1 >= less.1.saturating_mul(3);
+    matters.then(|| {
+        let (to, from) = (more.0.to(language), less.0.to(language));
+        let (long, short) = (more.1, less.1);
+        match language {
+            Language::English => format!(
+                "packets wait on the way {to}: 95 of 100 up to {long}, {from} up to {short}"
+            ),
+            Language::Chinese => {
+                format!("排队发生在{to}的方向：95 % 的数据包不超过 {long}，{from}不超过 {short}")
+            }
+        }
+    })
+}
+
+fn table(ways: &[NamedWay<'_>], layout: Layout) -> Table<9> {
+    let mut table = Table::new([
+        Column::text("direction"),
+        Column::count("segments"),
+        Column::count("lost between"),
+        Column::count("lost before"),
+        Column::count("lost after"),
+        Column::count("again for nothing").leaves(1),
+        Column::figure("queue, median", "ms").leaves(2),
+        Column::figure("queue, 95 %", "ms"),
+        Column::figure("queue, most", "ms").leaves(3),
+    ]);
+    for NamedWay { way, to_client, .. } in ways {
+        let queue = |of: fn(&fullpipe_flow::connection::pair::QueueDelay) -> Duration| {
+            way.queue.as_ref().map_or_else(|| "-".into(), |queue| figure::ms(of(queue)))
+        };
+        table.row([
+            layout.term(if *to_client { "to the client" } else { "to the server" }).into(),
+            way.sent.segments.to_string(),
+            way.lost.segments.to_string(),
+            way.lost_before.segments.to_string(),
+            way.lost_after.segments.to_string(),
+            way.needless.segments.to_string(),
+            queue(|queue| queue.median),
+            queue(|queue| queue.p95),
+            queue(|queue| queue.most),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+use super::*;
+use crate::Charset;
+use fullpipe_flow::connection::pair::{Clocks, HeaderChange, HeaderField, QueueDelay};
+use fullpipe_model::units::{Bytes, Instant};
+use std::net::SocketAddr;
+
+fn count(segments: u64) -> SegmentCount {
+    SegmentCount { segments, bytes: Bytes::new(segments * 1448) }
+}
+
+/// A download of 16,726 segments, of which 54 met a full queue on the way.
+fn paired(of: impl FnOnce(&mut WayBetween)) -> PairedCaptures {
+    let queue = |ms: u64| QueueDelay {
+        median: Duration::from_millis(ms / 2),
+        p95: Duration::from_millis(ms),
+        most: Duration::from_millis(ms + 2),
+    };
+    let mut to_client =
+        WayBetween { sent: count(16_726), queue: Some(queue(178)), ..WayBetween::default() };
+    of(&mut to_client);
+    let to_server = WayBetween {
+        sent: count(3),
+        acknowledgements: 9_000,
+        queue: Some(queue(0)),
+        ..WayBetween::default()
+    };
+    let end = |last: u8, port: u16| SocketAddr::from(([10, 0, 0, last], port));
+    let translated = SocketAddr::from(([203, 0, 113, 9], 61_000));
+    let change =
+        |field, near, far| HeaderChange { field, from_client: true, near, far, packets: 1, of: 1 };
+    PairedCaptures {
+        packets: [26_688, 26_944],
+        left_out: [0, 0],
+        unmatched: [0, 2],
+        set_back: [Duration::ZERO; 2],
+        clocks: Clocks {
+            pieces: vec![ClockPiece {
+                from: Instant::ZERO,
+                ahead_ns: -4_998_000_000,
+                drift: 12.3e-6,
+                error: Some(Duration::from_micros(21_250)),
+                round_trip: Some(Duration::from_micros(42_500)),
+            }],
+        },
+        connections: vec![PairedConnection {
+            client: [end(2, 41_892), translated],
+            server: [end(1, 443); 2],
+            near_client: Some(Tap::A),
+            round_trip: Some(Duration::from_micros(42_500)),
+            to_server: Some(to_server),
+            to_client: Some(to_client),
+            changes: vec![
+                change(HeaderField::Address, None, None),
+                change(HeaderField::MaximumSegmentSize, Some(1460), Some(1380)),
+                change(HeaderField::WindowScale, Some(7), None),
+                change(HeaderField::Hops, Some(64), Some(57)),
+            ],
+        }],
+    }
+}
+
+fn said(paired: &PairedCaptures, language: Language) -> String {
+    let report = BothReport { names: ["client.pcap", "server.pcap"], paired, top: 5 };
+    report.render(Layout { charset: Charset::Utf8, language, ..Layout::default() })
+}
+
+#[test]
+fn the_answer_says_where_and_in_which_direction() {
+    let paired = paired(|way| {
+        way.lost = count(54);
+        (way.runs, way.longest_run) = (33, 2);
+        way.queue_at_loss = Some(Duration::from_millis(177));
+    });
+    let text = said(&paired, Language::English);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[..2],
+        [
+            "client.pcap (26688 packets) and server.pcap (26944): 1 connection passed both; 0 only \
+             in client.pcap, 2 only in server.pcap",
+            "server.pcap's clock is 4.998 s behind (± 21.25 ms), and gains 12.3 us a second"
+        ]
+    );
+    assert_eq!(
+        lines[4],
+        "  to the client, 54 of 16726 segments (0.32 %) were lost between server.pcap and \
+         client.pcap, 33 times, at most 2 in a row, behind a queue of 177 ms: a queue between \
+         the two was full"
+    );
+    for part in [
+        "packets wait on the way to the client: 95 of 100 up to 178 ms, to the server up to 0 ns",
+        "10.0.0.2:41892 and 10.0.0.1:443 at client.pcap, 203.0.113.9:61000 and",
+        "the client's MSS in its SYN: 1460 at client.pcap, 1380 at server.pcap",
+        "the client's window scale in its SYN: 7 at client.pcap, none at server.pcap",
+        "the client's packets pass 7 hops between the two",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn what_is_lost_outside_is_said_of_that_side() {
+    let before = paired(|way| way.lost_before = count(12));
+    let text = said(&before, Language::English);
+    assert!(text.contains("12 of 16726 segments (0.07 %) were lost before server.pcap"), "{text}");
+    let after = paired(|way| way.lost_after = count(12));
+    assert!(said(&after, Language::English).contains("were lost after client.pcap"));
+    let none = paired(|_| ());
+    assert!(said(&none, Language::English).contains("no data was lost"));
+    assert!(!said(&after, Language::English).contains("no data was lost"));
+}
+
+/// Whatever the numbers are: both languages say the same ones, and Chinese has no English left.
+#[test]
+fn both_languages_say_the_same_numbers() {
+    let paired = paired(|way| {
+        way.lost = count(54);
+        (way.lost_before, way.lost_after, way.needless) = (count(5), count(6), count(7));
+        (way.missed_at_near, way.missed_at_far) = (count(8), count(9));
+        (way.duplicated, way.reordered_before, way.reordered) = (count(11), count(13), 14);
+        way.acknowledgements_lost = 15;
+    });
+    let [english, chinese] = Language::ALL.map(|language| said(&paired, language));
+    let numbers = |text: &str| {
+        let of = |part: &str| part.chars().any(|one| one.is_ascii_digit()).then(|| part.to_owned());
+        let is_other = |one: char| !(one.is_ascii_digit() || one == '.');
+        let mut all: Vec<String> = text.split(is_other).filter_map(of).collect();
+        // `95 of 100` is `95 %`.
+        all.retain(|one| one != "100" && one != "95");
+        all.iter_mut().for_each(|one| *one = one.trim_matches('.').to_owned());
+        all.sort();
+        all
+    };
+    assert_eq!(numbers(&english), numbers(&chinese), "{english}\n{chinese}");
+    for word in [" the ", " lost", " were ", "client ", "server "] {
+        assert!(!chinese.contains(word), "{word}: {chinese}");
+    }
+}
+
+/// Where nothing tells which place comes first, nothing is said of losses.
+#[test]
+fn an_unknown_order_is_said() {
+    let mut paired = paired(|way| way.lost = count(54));
+    let one = &mut paired.connections[0];
+    (one.near_client, one.to_client, one.to_server) = (None, None, None);
+    let text = said(&paired, Language::English);
+    assert!(text.contains("cannot be told") && !text.contains("lost between"), "{text}");
+}
