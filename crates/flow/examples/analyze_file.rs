@@ -13,11 +13,11 @@ fn main() {
     let analysis = analyze(&name);
     println!("{} packets, {} connections", analysis.counts.packets, analysis.connections.len());
     for label in Label::ALL {
-        let count = |one: &fullpipe_flow::diagnosis::DiagnosedConnection| {
+        let counts = analysis.connections.iter().map(|one| {
             let c = &one.connection;
             c.client_to_server.labels.of(label) + c.server_to_client.labels.of(label)
-        };
-        println!("{:24} {}", label.name(), analysis.connections.iter().map(count).sum::<u64>());
+        });
+        println!("{:24} {}", label.name(), counts.sum::<u64>());
     }
 }
 

@@ -164,16 +164,21 @@ impl Typical {
     fn of(verdict: &Verdict, limit: Limit, goodput_max: Option<Rate>) -> Self {
         let held: Vec<&Interval> =
             verdict.intervals.iter().filter(|interval| interval.limit() == limit).collect();
-        let at_most = |rate: Rate| goodput_max.map_or(rate, |most| rate.min(most));
+        let elsewhere = verdict.peak_where(|interval| interval.limit() != limit);
         Typical {
-            goodput: at_most(goodput(verdict, limit)),
+            goodput: at_most(goodput(verdict, limit), goodput_max),
             in_flight: median(held.iter().map(|i| i.evidence.in_flight)).unwrap_or(Bytes::ZERO),
             window: median(held.iter().filter_map(|i| i.evidence.window)),
             rtt: median(held.iter().filter_map(|i| i.evidence.rtt)),
             retransmissions: held.iter().map(|i| i.evidence.retransmissions).sum(),
-            elsewhere: verdict.peak_where(|interval| interval.limit() != limit).map(at_most),
+            elsewhere: elsewhere.map(|rate| at_most(rate, goodput_max)),
         }
     }
+}
+
+/// The rate, or `most` where that is known and less.
+fn at_most(rate: Rate, most: Option<Rate>) -> Rate {
+    most.map_or(rate, |most| rate.min(most))
 }
 
 /// The mean goodput of the intervals that `limit` held. For a full link it is the rate that the

@@ -8,7 +8,7 @@
 //! is the same as with one thread.
 
 use crate::capture::segment::{FlowKey, Parsed, Segment};
-use crate::capture::{LinkType, Opened, Opener, Packet};
+use crate::capture::{LinkType, Opened, Opener, Packet, half, word};
 use crate::config::{Config, Counts};
 use crate::connection::Labels;
 use crate::connection::filter::Filter;
@@ -268,14 +268,12 @@ fn plain_tcp(link: LinkType, data: &[u8]) -> Option<(u8, &[u8])> {
 fn plain_headers<'a>(packet: &Packet<'a>) -> Option<(u8, &'a [u8], FlowKey)> {
     let (before, ip) = plain_tcp(packet.link_type, packet.data)?;
     let header = ip.first_chunk::<36>()?;
-    let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let total = usize::from(half(header, 2)?);
     let is_whole =
         total >= header.len() && packet.original_length >= usize::from(before) + header.len();
-    let word = |at: usize| {
-        u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-    };
-    let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-    let (key, _) = FlowKey::of_ipv4((word(12), port(20)), (word(16), port(22)));
+    let source = (word(header, 12)?, half(header, 20)?);
+    let destination = (word(header, 16)?, half(header, 22)?);
+    let (key, _) = FlowKey::of_ipv4(source, destination);
     is_whole.then(|| (before, &ip[..ip.len().min(MOST_HEADERS)], key))
 }
 

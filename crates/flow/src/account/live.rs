@@ -188,8 +188,8 @@ impl LiveAccount {
 /// How long ago data was sent and received last. The kernel counts from the handshake where none
 /// was.
 fn ages(info: &TcpInfo) -> [Duration; 2] {
-    let age = |age, segments| if segments == Some(0) { Duration::MAX } else { age };
-    [age(info.last_data_sent, info.data_segs_out), age(info.last_data_recv, info.data_segs_in)]
+    [(info.last_data_sent, info.data_segs_out), (info.last_data_recv, info.data_segs_in)]
+        .map(|(age, segments)| if segments == Some(0) { Duration::MAX } else { age })
 }
 
 /// For how long no data has come or gone.

@@ -24,8 +24,13 @@ use serde::Serialize;
 
 /// The time that was counted for a cause outside the transfer.
 pub(crate) fn spent_on(counted: &Counted, cause: Cause) -> Duration {
-    let meant = |what| Cause::of(what).is_ok_and(|(_, one)| one == cause);
-    let times = counted.sums.iter().filter(|(what, _)| meant(*what)).map(|(_, time)| time);
+    let sums = counted.sums.iter();
+    let meant = sums.filter(|(what, _)| Cause::of(*what).is_ok_and(|(_, one)| one == cause));
+    total(meant.map(|(_, time)| time))
+}
+
+/// All these times.
+fn total(times: impl Iterator<Item = Duration>) -> Duration {
     times.fold(Duration::ZERO, Duration::saturating_add)
 }
 
@@ -100,12 +105,9 @@ impl Account {
         }
         let AccountParts(mut parts) = parts;
         parts.sort_by_key(|part| std::cmp::Reverse(part.time));
-        let sum = |time: fn(&AccountPart) -> Duration| {
-            parts.iter().map(time).fold(Duration::ZERO, Duration::saturating_add)
-        };
         Account {
-            time: sum(|part| part.time),
-            lost: sum(|part| part.lost),
+            time: total(parts.iter().map(|part| part.time)),
+            lost: total(parts.iter().map(|part| part.lost)),
             last_wait: counted.waiting,
             from_handshake: counted.from_handshake,
             syn_retransmissions: counted.syn_retransmissions.into(),
@@ -134,7 +136,7 @@ impl Account {
     /// and its last: time in which an end waited for its turn, or the peer was gone, is no limit's.
     /// Where most was waited for something else, less than a tenth of the time is not told.
     pub(crate) fn agrees(&self, direction: Direction, limit: Limit, claimed: Duration) -> bool {
-        let counts = |part: &AccountPart| match (part.cause, limit) {
+        let held = self.sum(|part| match (part.cause, limit) {
             (Cause::Transfer(one), _) => part.direction == Some(direction) && one == limit,
             (Cause::Timeouts | Cause::Recovery | Cause::PathMtu, Limit::CongestionWindow(_)) => {
                 true
@@ -142,16 +144,14 @@ impl Account {
             // A verdict's time ends with the last acknowledgement.
             (Cause::Closing, _) => true,
             _ => false,
-        };
+        });
         let is_elsewhere = self.first().is_some_and(|first| first.direction.is_none());
         let is_small = is_elsewhere && claimed.saturating_mul(10) < self.time;
-        let held = self.sum(counts);
         limit == Limit::Unknown || (held.saturating_mul(2) >= claimed && !is_small)
     }
 
     fn sum(&self, is_meant: impl Fn(&AccountPart) -> bool) -> Duration {
-        let meant = self.parts.iter().filter(|part| is_meant(part)).map(|part| part.time);
-        meant.fold(Duration::ZERO, Duration::saturating_add)
+        total(self.parts.iter().filter(|part| is_meant(part)).map(|part| part.time))
     }
 }
 
@@ -180,8 +180,7 @@ fn transfer(
     faults: PathFaults,
 ) {
     let HeldTime { shares, time: whole } = held;
-    let is_application = |one: &&Candidate| one.limit == Limit::SenderApplication;
-    let others = shares.iter().filter(|one| !is_application(one));
+    let others = shares.iter().filter(|one| one.limit != Limit::SenderApplication);
     let whole = whole.as_secs_f64();
     let held = whole * others.clone().map(|one| one.share).sum::<f64>();
     let fits = (time.as_secs_f64() / held).min(1.0);
@@ -192,7 +191,8 @@ fn transfer(
         left = left.saturating_sub(part);
         of_limits.push((one.limit, part));
     }
-    let application = shares.iter().find(is_application).map(|one| one.limit);
+    let application =
+        shares.iter().map(|one| one.limit).find(|one| *one == Limit::SenderApplication);
     let rest = application.or(of_limits.first().map(|(limit, _)| *limit)).unwrap_or_default();
     match of_limits.iter_mut().find(|(limit, _)| *limit == rest) {
         Some((_, part)) => *part = part.saturating_add(left),
@@ -211,8 +211,9 @@ struct AccountParts(Vec<AccountPart>);
 
 impl AccountParts {
     fn add(&mut self, part: AccountPart) {
-        let kind = |part: &AccountPart| (part.owner, part.cause, part.direction);
-        match self.0.iter_mut().find(|one| kind(one) == kind(&part)) {
+        let AccountPart { owner, cause, direction, .. } = part;
+        let mut parts = self.0.iter_mut();
+        match parts.find(|one| (one.owner, one.cause, one.direction) == (owner, cause, direction)) {
             Some(one) => {
                 one.time = one.time.saturating_add(part.time);
                 one.lost = one.lost.saturating_add(part.lost);

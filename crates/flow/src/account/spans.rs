@@ -66,12 +66,11 @@ impl Spans {
         if time == Duration::ZERO {
             return;
         }
-        let is_same = |last: &&mut AccountSpan| {
-            (last.owner, last.cause, last.direction) == (owner, cause, direction)
-        };
-        match self.all.last_mut().filter(is_same) {
-            Some(last) => last.length = last.length.saturating_add(time),
-            None => {
+        match self.all.last_mut() {
+            Some(last) if (last.owner, last.cause, last.direction) == (owner, cause, direction) => {
+                last.length = last.length.saturating_add(time);
+            }
+            _ => {
                 let start = self.at;
                 self.all.push(AccountSpan { start, length: time, owner, cause, direction });
             }

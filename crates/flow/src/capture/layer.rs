@@ -42,8 +42,16 @@ pub(super) fn ip_in(mut inside: Inside<'_>) -> Option<&[u8]> {
     None
 }
 
-pub(super) fn half(bytes: &[u8], at: usize) -> Option<u16> {
+/// The two bytes at a place as a number, the high one first.
+#[inline]
+pub(crate) fn half(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
+}
+
+/// The four bytes at a place as a number, the highest first.
+#[inline]
+pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 fn ethernet(frame: &[u8]) -> Option<Inside<'_>> {

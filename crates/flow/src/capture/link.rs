@@ -1,6 +1,6 @@
 //! What a captured packet begins with, according to its link type.
 
-use super::layer::{Inside, half, ip_in};
+use super::layer::{Inside, half, ip_in, word};
 
 /// A link type by its registered number (<https://www.tcpdump.org/linktypes.html>).
 #[derive(
@@ -107,14 +107,14 @@ fn behind_nflog(data: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What is inside Apple's header, which has its own length first and the link type at byte 8.
+/// What is inside Apple's header, which has its own length first and the link type at byte 8, both
+/// little-endian.
 fn behind_pktap(data: &[u8]) -> Option<Inside<'_>> {
-    let word = |at: usize| Some(u32::from_le_bytes(*data.get(at..)?.first_chunk::<4>()?));
-    let inner = LinkType(u16::try_from(word(8)?).ok()?);
+    let inner = LinkType(u16::try_from(word(data, 8)?.swap_bytes()).ok()?);
     if inner == LinkType::PKTAP {
         return None;
     }
-    inside_link(inner, data.get(usize::try_from(word(0)?).ok()?..)?)
+    inside_link(inner, data.get(usize::try_from(word(data, 0)?.swap_bytes()).ok()?..)?)
 }
 
 #[cfg(test)]

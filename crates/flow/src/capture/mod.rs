@@ -29,6 +29,7 @@ mod unpack;
 pub mod write;
 pub mod write_ng;
 
+pub(crate) use layer::{half, word};
 pub use link::{LinkType, ip_packet};
 pub use opener::{Layer, Opened, Opener};
 pub use reader::{ReadError, Reader, Summary, read};

@@ -37,11 +37,11 @@ impl Header {
         let Some(header) = bytes.first_chunk::<RECORD_HEADER>() else {
             return Step::Need(RECORD_HEADER);
         };
-        let word = |at: usize| {
+        let [seconds, fraction, captured, original] = [0, 4, 8, 12].map(|at| {
             let word = [header[at], header[at + 1], header[at + 2], header[at + 3]];
             if self.big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
-        };
-        let captured = word(8) as usize;
+        });
+        let captured = captured as usize;
         if captured > MAX_RECORD {
             return Step::Bad("claims to be longer than 256 MiB");
         }
@@ -50,8 +50,8 @@ impl Header {
         if bytes.len() < record {
             return Step::Need(record);
         }
-        let at = u64::from(word(0)) * 1_000_000_000 + u64::from(word(4)) * self.fraction;
-        let original = (word(12) as usize).max(captured);
+        let at = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * self.fraction;
+        let original = (original as usize).max(captured);
         Step::Packet { record, data: start..record, at, link_type: self.link_type, original }
     }
 }

@@ -39,19 +39,32 @@ struct Interface {
     dropped: Option<u64>,
 }
 
+/// What a packet block says of its packet.
+struct PacketFields {
+    /// The number of its interface in the section.
+    interface: usize,
+    /// In the interface's units.
+    timestamp: u64,
+    captured: usize,
+    original: usize,
+    /// Where in the block the packet starts.
+    start: usize,
+}
+
 impl State {
     pub fn step(&mut self, bytes: &[u8]) -> Step {
         let Some(head) = bytes.first_chunk::<12>() else { return Step::Need(12) };
-        let at = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
-        if at(0) == MAGIC {
-            match (u32::from_le_bytes(at(8)), u32::from_be_bytes(at(8))) {
+        let [kind, total_length, order] =
+            [0, 4, 8].map(|at| [head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        if kind == MAGIC {
+            match (u32::from_le_bytes(order), u32::from_be_bytes(order)) {
                 (BYTE_ORDER, _) => self.big_endian = false,
                 (_, BYTE_ORDER) => self.big_endian = true,
                 _ => return Step::Bad("is a section header without a byte order"),
             }
         }
-        let kind = self.word(at(0));
-        let length = self.word(at(4)) as usize;
+        let kind = self.word(kind);
+        let length = self.word(total_length) as usize;
         if length < 12 || !length.is_multiple_of(4) || length > MAX_RECORD {
             return Step::Bad("has a length that cannot be");
         }
@@ -68,7 +81,7 @@ impl State {
             return Step::Other { record: length };
         }
         let Some(block) = bytes.get(..length) else { return Step::Need(length) };
-        if block[length - 4..] != at(4) {
+        if block[length - 4..] != total_length {
             return Step::Bad("does not repeat its length at its end");
         }
         match kind {
@@ -126,8 +139,10 @@ impl State {
         let Ok((_, Block::InterfaceStatistics(statistics))) = parsed else { return };
         // Dropped for want of room by the interface, and by the system on the way to the program
         // that captures. The library's own getters take every file for little-endian.
-        let is_drop = |code| matches!(code, OptionCode::IsbIfDrop | OptionCode::IsbOsDrop);
-        let drops = statistics.options.iter().filter(|option| is_drop(option.code));
+        let drops = statistics
+            .options
+            .iter()
+            .filter(|option| matches!(option.code, OptionCode::IsbIfDrop | OptionCode::IsbOsDrop));
         let counts = drops.filter_map(|option| option.value().first_chunk::<8>());
         let counts = counts.map(|count| match self.big_endian {
             true => u64::from_be_bytes(*count),
@@ -139,27 +154,47 @@ impl State {
         }
     }
 
+    /// The number at a place of a block.
+    fn word_at(&self, block: &[u8], at: usize) -> Option<u32> {
+        block.get(at..)?.first_chunk().map(|word| self.word(*word))
+    }
+
+    /// What a packet block says before its packet; `None` where it is too short for that.
+    #[inline]
+    fn fields(&self, kind: u32, block: &[u8]) -> Option<PacketFields> {
+        let first = self.word_at(block, 8)?;
+        if kind == SIMPLE_PACKET {
+            let (captured, original) = (usize::MAX, first as usize);
+            return Some(PacketFields {
+                interface: 0,
+                timestamp: 0,
+                captured,
+                original,
+                start: 12,
+            });
+        }
+        let interface = match (kind, self.big_endian) {
+            // Two bytes of interface, two of a count of drops.
+            (OBSOLETE_PACKET, true) => first >> 16,
+            (OBSOLETE_PACKET, false) => first & 0xffff,
+            _ => first,
+        };
+        let (high, low) = (self.word_at(block, 12)?, self.word_at(block, 16)?);
+        Some(PacketFields {
+            interface: interface as usize,
+            timestamp: u64::from(high) << 32 | u64::from(low),
+            captured: self.word_at(block, 20)? as usize,
+            original: self.word_at(block, 24)? as usize,
+            start: 28,
+        })
+    }
+
     fn packet(&self, kind: u32, block: &[u8]) -> Step {
         let record = block.len();
-        let word = |at: usize| block.get(at..at + 4).map(|b| self.word([b[0], b[1], b[2], b[3]]));
-        let fields = || -> Option<(usize, u64, usize, usize, usize)> {
-            let timestamp = || Some(u64::from(word(12)?) << 32 | u64::from(word(16)?));
-            Some(match kind {
-                ENHANCED_PACKET => {
-                    (word(8)? as usize, timestamp()?, word(20)? as usize, word(24)? as usize, 28)
-                }
-                OBSOLETE_PACKET => {
-                    // Two bytes of interface, two of a count of drops.
-                    let interface =
-                        if self.big_endian { word(8)? >> 16 } else { word(8)? & 0xffff };
-                    (interface as usize, timestamp()?, word(20)? as usize, word(24)? as usize, 28)
-                }
-                _ => (0, 0, usize::MAX, word(8)? as usize, 12),
-            })
-        };
-        let Some((interface, timestamp, captured, original, start)) = fields() else {
+        let Some(fields) = self.fields(kind, block) else {
             return Step::Bad("is a packet block that is too short");
         };
+        let PacketFields { interface, timestamp, captured, original, start } = fields;
         let Some(interface) = self.interfaces.get(interface) else {
             return Step::Bad("belongs to an interface that was not described");
         };

@@ -139,23 +139,26 @@ impl<'a> Ip<'a> {
     }
 }
 
+/// The length of a field of GRE's header that is there where one of these bits is set.
+fn field(flags: u16, bits: u16) -> usize {
+    if flags & bits != 0 { 4 } else { 0 }
+}
+
 /// GRE (RFC 2784, 2890), PPTP's variant (RFC 2637), ERSPAN (draft-foschiano-erspan).
 fn gre(packet: &[u8]) -> Option<Inside<'_>> {
     let (flags, protocol) = (half(packet, 0)?, half(packet, 2)?);
-    let has = |bit: u16| flags & bit != 0;
-    let field = |bit: u16| if has(bit) { 4 } else { 0 };
     if flags & 7 == 1 {
         // Version 1: payload length and call, then sequence and acknowledgement.
-        let header = 8 + field(0x1000) + field(0x0080);
+        let header = 8 + field(flags, 0x1000) + field(flags, 0x0080);
         return (protocol == 0x880b).then(|| packet.get(header..).map(Inside::Ppp))?;
     }
     // Checksum and offset are present if either bit is set; source routes (RFC 1701) are not
     // followed.
-    let sum = if has(0x8000) || has(0x4000) { 4 } else { 0 };
-    let rest = packet.get(4 + sum + field(0x2000) + field(0x1000)..)?;
+    let sum = field(flags, 0x8000 | 0x4000);
+    let rest = packet.get(4 + sum + field(flags, 0x2000) + field(flags, 0x1000)..)?;
     Some(match protocol {
         // Type I has no header of its own, and no sequence number either.
-        0x88be if !has(0x1000) => Inside::Ethernet(rest),
+        0x88be if flags & 0x1000 == 0 => Inside::Ethernet(rest),
         0x88be => Inside::Ethernet(rest.get(8..)?),
         // Type III: 12 bytes, and 8 more if its last bit is set.
         0x22eb => Inside::Ethernet(rest.get(if *rest.get(11)? & 1 != 0 { 20 } else { 12 }..)?),

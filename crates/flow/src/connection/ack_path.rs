@@ -95,8 +95,9 @@ fn clock(passed: Duration, ticks: i32) -> Clock {
         return Clock::Unusual;
     }
     let seen = passed.as_nanos() as f64 / f64::from(ticks);
-    let is_near = |tick: &u64| (1.0 / TICK_WITHIN..=TICK_WITHIN).contains(&(seen / *tick as f64));
-    TICKS.into_iter().find(is_near).map_or(Clock::Unusual, Clock::Tick)
+    let near = 1.0 / TICK_WITHIN..=TICK_WITHIN;
+    let tick = TICKS.into_iter().find(|tick| near.contains(&(seen / *tick as f64)));
+    tick.map_or(Clock::Unusual, Clock::Tick)
 }
 
 #[cfg(test)]

@@ -66,7 +66,6 @@ impl AdvertisedWindow {
     }
 
     pub fn facts(mut self, scale: Option<u8>, scale_inferred: Option<u8>) -> WindowFacts {
-        let window = |bytes: u32| Window::new(Bytes::new(bytes.into()));
         let range = Some(self.range).filter(|_| self.is_known());
         // The median is over packets, so the last run has to be included.
         self.end_run();
@@ -74,12 +73,16 @@ impl AdvertisedWindow {
         WindowFacts {
             scale,
             scale_inferred: scale_inferred.or((self.real_shift > 0).then_some(self.real_shift)),
-            min: range.map(|(least, _)| window(least)),
-            p50: median.map(|bytes| Window::new(Bytes::new(bytes))),
-            max: range.map(|(_, most)| window(most)),
-            last: self.last.map(window),
+            min: range.map(|(least, _)| window(least.into())),
+            p50: median.map(window),
+            max: range.map(|(_, most)| window(most.into())),
+            last: self.last.map(|last| window(last.into())),
         }
     }
+}
+
+fn window(bytes: u64) -> Window {
+    Window::new(Bytes::new(bytes))
 }
 
 #[cfg(test)]

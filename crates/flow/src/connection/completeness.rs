@@ -12,15 +12,16 @@ pub(super) struct Completeness(u8);
 impl Completeness {
     /// Notes a segment of either end.
     pub fn note(&mut self, segment: &Segment) {
-        let has = |flag| segment.flags.any(flag);
-        let opening = match (has(Flags::SYN), has(Flags::ACK)) {
+        let [syn, ack, fin, rst] =
+            [Flags::SYN, Flags::ACK, Flags::FIN, Flags::RST].map(|flag| segment.flags.any(flag));
+        let opening = match (syn, ack) {
             (true, false) => 1,
             (true, true) => 2,
             (false, true) => 4,
             (false, false) => 0,
         };
         let data = if segment.payload_len() > 0 { 8 } else { 0 };
-        let closing = if has(Flags::FIN) { 16 } else { 0 } | if has(Flags::RST) { 32 } else { 0 };
+        let closing = if fin { 16 } else { 0 } | if rst { 32 } else { 0 };
         self.0 |= opening | data | closing;
     }
 

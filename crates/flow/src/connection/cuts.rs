@@ -32,11 +32,11 @@ pub(super) struct CutFeatures {
 impl Cuts {
     /// Starts with the first data. `shown` is the requested length of intervals.
     pub fn new(start: SeriesStart, shown: Option<Duration>) -> Self {
-        let of_length = |length| SeriesStart { interval: Some(length), ..start };
         match shown {
             None => Cuts::Judged(Series::new(start)),
             Some(length) => {
-                Cuts::AndShown(Box::new([Series::new(start), Series::new(of_length(length))]))
+                let shown = SeriesStart { interval: Some(length), ..start };
+                Cuts::AndShown(Box::new([Series::new(start), Series::new(shown)]))
             }
         }
     }

@@ -553,13 +553,14 @@ pub(super) struct FreshAck {
 }
 
 fn rtt_facts(rtt: &Histogram) -> RttFacts {
-    let quantile = |fraction| rtt.quantile(fraction).map(Duration::from_nanos);
+    let [p50, p95, p99] =
+        [0.5, 0.95, 0.99].map(|fraction| rtt.quantile(fraction).map(Duration::from_nanos));
     RttFacts {
         count: rtt.count(),
         min: rtt.min().map(Duration::from_nanos),
-        p50: quantile(0.5),
-        p95: quantile(0.95),
-        p99: quantile(0.99),
+        p50,
+        p95,
+        p99,
         max: rtt.max().map(Duration::from_nanos),
     }
 }

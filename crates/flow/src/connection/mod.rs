@@ -245,10 +245,10 @@ pub struct DirectionFacts {
 
 fn window_columns<S: serde::Serializer>(window: &WindowFacts, s: S) -> Result<S::Ok, S::Error> {
     use serde::ser::SerializeMap;
-    let bytes = |window: Option<Window>| window.map(|window| window.bytes().get());
     let mut map = s.serialize_map(Some(3))?;
-    map.serialize_entry("window_min_bytes", &bytes(window.min))?;
-    map.serialize_entry("window_max_bytes", &bytes(window.max))?;
+    for (name, bound) in [("window_min_bytes", window.min), ("window_max_bytes", window.max)] {
+        map.serialize_entry(name, &bound.map(|window| window.bytes().get()))?;
+    }
     map.serialize_entry("window", window)?;
     map.end()
 }

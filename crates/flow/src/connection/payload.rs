@@ -68,12 +68,13 @@ impl Unique {
 
     fn unseen(&self, una: Option<SequenceNumber>, end: Option<SequenceNumber>) -> u64 {
         let Some(una) = una else { return 0 };
-        let reached = |to: SequenceNumber| if una.is_before(to) { una } else { to };
-        let unseen = |(from, to): &(SequenceNumber, SequenceNumber)| reached(*to).distance(*from);
-        let holes: u64 = self.holes.iter().map(|hole| u64::from(unseen(hole))).sum();
+        let holes = self.holes.iter().map(|(from, to)| {
+            let reached = if una.is_before(*to) { una } else { *to };
+            u64::from(reached.distance(*from))
+        });
         // One number beyond is that of a FIN.
         let beyond = end.map_or(0, |end| una.distance(end));
-        holes + if beyond > 1 { u64::from(beyond) } else { 0 }
+        holes.sum::<u64>() + if beyond > 1 { u64::from(beyond) } else { 0 }
     }
 
     /// Counts the oldest hole if all of it was acknowledged, to have room for another.

@@ -71,10 +71,9 @@ impl Ranges {
         let offsets = self.ranges[first..]
             .iter()
             .map(move |(start, end)| (i64::from(start.after(base)), i64::from(end.after(base))));
-        let number = move |offset: i64| base + offset as u32;
         offsets
             .take_while(move |(start, _)| *start < right)
-            .map(move |(start, end)| (number(start.max(left)), number(end.min(right))))
+            .map(move |(start, end)| (base + start.max(left) as u32, base + end.min(right) as u32))
     }
 
     /// Bytes within this range that are in neither this set nor `other`.
@@ -91,12 +90,12 @@ impl Ranges {
         let bytes: u64 =
             self.ranges.drain(..gone).map(|(start, end)| u64::from(end.distance(start))).sum();
         self.bytes = self.bytes.saturating_sub(bytes);
-        let holds = |(start, end): &(SequenceNumber, SequenceNumber)| {
-            start.is_before(una) && una.is_before(*end)
-        };
-        if let Some(first) = self.ranges.first_mut().filter(|range| holds(range)) {
-            self.bytes = self.bytes.saturating_sub(una.distance(first.0).into());
-            first.0 = una;
+        if let Some((start, end)) = self.ranges.first_mut()
+            && start.is_before(una)
+            && una.is_before(*end)
+        {
+            self.bytes = self.bytes.saturating_sub(una.distance(*start).into());
+            *start = una;
         }
     }
 

@@ -46,11 +46,10 @@ impl Recent {
             }
         }
         let stamp = segment.options.timestamps.map_or(0, |(value, _)| value);
-        let word = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
-        let mixed = word(segment.seq.0, segment.end().0)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(29)
-            ^ word(segment.ack.0, stamp).wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(17);
+        let [data, answer] = [(segment.seq.0, segment.end().0), (segment.ack.0, stamp)]
+            .map(|(high, low)| u64::from(high) << 32 | u64::from(low));
+        let mixed = data.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+            ^ answer.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(17);
         let seen = (mixed ^ u64::from(ip_id.unwrap_or(0))).wrapping_mul(0xff51_afd7_ed55_8ccd);
         let seen = ((seen >> 32) as u32).max(1);
         let repeated = self.packets.contains(&seen);

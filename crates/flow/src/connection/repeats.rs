@@ -227,12 +227,12 @@ impl Repeats {
             return Corrections::default();
         };
         let echo = moved.filter(|(at, _)| answered.since(*at) < rtt).map(|(_, echo)| echo);
-        let is_unanswered = |repeat: &&Repeat| {
+        let unanswered = in_order.iter().filter(|repeat| {
             let is_newer =
                 echo.zip(repeat.stamp).is_some_and(|(echo, stamp)| is_older(echo, stamp));
             repeat.state == RepeatState::Needless && (is_newer || answered.since(repeat.at) < rtt)
-        };
-        Corrections { spurious: in_order.iter().filter(is_unanswered).count() as u64, overtaken: 0 }
+        });
+        Corrections { spurious: unanswered.count() as u64, overtaken: 0 }
     }
 }
 

@@ -247,11 +247,10 @@ impl Scoreboard {
         let sacked = &self.sacked;
         // A range that was missing before is complete now only if this ACK brought a part of it.
         // Most ACKs report data above the range.
-        let has = |from: SequenceNumber, to: SequenceNumber| {
+        let outcome = self.repeats.answered(&answer, |from, to| {
             fresh.is_some_and(|fresh| fresh.overlaps(from, to))
                 && sacked.within(from, to) == to.distance(from)
-        };
-        let outcome = self.repeats.answered(&answer, has);
+        });
         self.revise(outcome);
         if let Some(Block { left, right }) = duplicate {
             self.counts.dsack += 1;

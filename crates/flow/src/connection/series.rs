@@ -546,12 +546,12 @@ impl Series {
 
     fn halve(&mut self) {
         self.interval = self.interval.saturating_mul(2);
-        let merge = |pair: &[Features]| {
+        let merged = self.closed.chunks(2).map(|pair| {
             let mut merged = pair[0];
             pair[1..].iter().for_each(|later| merged.absorb(later));
             merged
-        };
-        self.closed = self.closed.chunks(2).map(merge).collect();
+        });
+        self.closed = merged.collect();
     }
 
     /// Merges neighbours until each is at least as long as the interval now is.

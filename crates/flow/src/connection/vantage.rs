@@ -78,28 +78,30 @@ pub(super) fn guess(
     handshake: Option<(Duration, Duration)>,
     data: Option<(Duration, Duration)>,
 ) -> Vantage {
-    let from = |(client, server): (Duration, Duration), most: f64| {
-        let whole = client.saturating_add(server);
-        if whole < TOO_SHORT {
-            return None;
-        }
-        let part = client.as_secs_f64() / whole.as_secs_f64();
-        // The nearer to the border between two answers, the lower the confidence.
-        let near = |part: f64| most * (1.0 - 0.5 * part / NEAR);
-        Some(match part {
-            part if part <= NEAR => Vantage { place: Place::Client, confidence: near(part) },
-            part if part >= 1.0 - NEAR => {
-                Vantage { place: Place::Server, confidence: near(1.0 - part) }
-            }
-            part => Vantage {
-                place: Place::Between,
-                confidence: most * (0.5 + (0.5 - (part - 0.5).abs())).min(1.0),
-            },
-        })
-    };
-    let by_handshake = handshake.and_then(|parts| from(parts, BY_HANDSHAKE));
-    let by_data = || data.and_then(|parts| from(parts, BY_DATA));
-    by_handshake.or_else(by_data).unwrap_or(Vantage { place: Place::Unknown, confidence: 0.0 })
+    handshake
+        .and_then(|parts| by_parts(parts, BY_HANDSHAKE))
+        .or_else(|| data.and_then(|parts| by_parts(parts, BY_DATA)))
+        .unwrap_or(Vantage { place: Place::Unknown, confidence: 0.0 })
+}
+
+/// The place by the two parts of a round trip, the client's and the server's, with a confidence of
+/// at most `most`. `None` where the whole is too short.
+fn by_parts((client, server): (Duration, Duration), most: f64) -> Option<Vantage> {
+    let whole = client.saturating_add(server);
+    if whole < TOO_SHORT {
+        return None;
+    }
+    let part = client.as_secs_f64() / whole.as_secs_f64();
+    // The nearer to the border between two answers, the lower the confidence.
+    let at_an_end = most * (1.0 - 0.5 * part.min(1.0 - part) / NEAR);
+    Some(match part {
+        part if part <= NEAR => Vantage { place: Place::Client, confidence: at_an_end },
+        part if part >= 1.0 - NEAR => Vantage { place: Place::Server, confidence: at_an_end },
+        part => Vantage {
+            place: Place::Between,
+            confidence: most * (0.5 + (0.5 - (part - 0.5).abs())).min(1.0),
+        },
+    })
 }
 
 /// What a reader of the facts must know about the capture.

@@ -237,25 +237,27 @@ impl DiagnosedConnection {
 
     /// The sub-causes with what is advised on them, first for the direction that carried more.
     pub fn explanations(&self) -> Vec<OfDirection<Explanation>> {
-        let explained = |direction| {
-            let headline = self.diagnosis(direction).map(Diagnosis::headline);
-            let causes = self.sub_causes(direction);
-            let advised = causes.map(move |cause| {
-                let own = Explanation::from(cause);
-                match &headline {
-                    Some(headline) if !cause.is_of_the_path() => {
-                        Explanation { remedy: headline.advise_behind(own.remedy), ..own }
-                    }
-                    _ => own,
-                }
-            });
-            advised.map(move |what| OfDirection { direction, what })
-        };
         let by_sockets = self.sampled.iter().flat_map(|sampled| {
             let direction = sampled.direction;
             sampled.causes.iter().cloned().map(move |what| OfDirection { direction, what })
         });
-        self.directions().into_iter().flat_map(explained).chain(by_sockets).collect()
+        let by_packets = self.directions().into_iter().flat_map(|way| self.explained(way));
+        by_packets.chain(by_sockets).collect()
+    }
+
+    /// The sub-causes of one direction that its packets show, with what is advised on them.
+    fn explained(&self, direction: Direction) -> impl Iterator<Item = OfDirection<Explanation>> {
+        let headline = self.diagnosis(direction).map(Diagnosis::headline);
+        self.sub_causes(direction).map(move |cause| {
+            let own = Explanation::from(cause);
+            let what = match &headline {
+                Some(headline) if !cause.is_of_the_path() => {
+                    Explanation { remedy: headline.advise_behind(own.remedy), ..own }
+                }
+                _ => own,
+            };
+            OfDirection { direction, what }
+        })
     }
 
     /// Whether samples of its sockets are all that is known of it.

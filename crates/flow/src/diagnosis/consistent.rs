@@ -60,15 +60,17 @@ fn refuted_by(
 /// The same verdict, sure where it names loss and the sender waited for its timer most of the time.
 fn proved(connection: &Connection, direction: Direction, verdict: Verdict) -> Verdict {
     let seen = DataSeen { connection, direction, verdict: Some(&verdict), sharing: None };
-    let is_wait = |cause| matches!(cause, PacketCause::Timeouts(waits) if waits.part > MOST);
-    let is_proved = verdict.limited_by().limit == LOSS && seen.sub_causes().any(is_wait);
+    let is_proved = verdict.limited_by().limit == LOSS
+        && seen
+            .sub_causes()
+            .any(|cause| matches!(cause, PacketCause::Timeouts(waits) if waits.part > MOST));
     if is_proved { verdict.with_proof() } else { verdict }
 }
 
 /// The same transfer, with the time in which the sender waited for its retransmission timer given
 /// to loss: something was in flight and nothing of it arrived.
 fn with_waits_for_timers(verdict: &Verdict) -> Verdict {
-    let told = |interval: &Interval| {
+    replaced(verdict, |interval| {
         let mut interval = interval.clone();
         let waits = interval.evidence.goodput == Rate::ZERO
             && interval.evidence.in_flight > Bytes::ZERO
@@ -77,22 +79,21 @@ fn with_waits_for_timers(verdict: &Verdict) -> Verdict {
             interval.candidates = vec![Candidate { limit: LOSS, share: 1.0 }];
         }
         interval
-    };
-    replaced(verdict, told)
+    })
 }
 
 /// The same transfer, held by a receive window of this size wherever nothing else but its own
 /// program would have.
 fn with_window(verdict: &Verdict, window: Bytes) -> Verdict {
-    let told = |interval: &Interval| {
+    let held = replaced(verdict, |interval| {
         let mut interval = interval.clone();
         interval.evidence.window = Some(Window::new(window));
         if !matches!(interval.limit(), Limit::Link | Limit::CongestionWindow(_)) {
             interval.candidates = vec![Candidate { limit: Limit::ReceiveWindow, share: 1.0 }];
         }
         interval
-    };
-    replaced(verdict, told).with_proof()
+    });
+    held.with_proof()
 }
 
 /// Whether a sub-cause is counted in the packets themselves, so that a verdict has to give way to

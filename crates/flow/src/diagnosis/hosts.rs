@@ -92,16 +92,15 @@ fn is_largest_unscaled(finding: &Finding) -> bool {
 
 /// How the data in flight changed after losses that had none shortly before them.
 fn on_loss(intervals: &[Interval]) -> OnLoss {
-    let is_lossy = |interval: &Interval| interval.evidence.retransmissions > 0;
-    let flight = |interval: &Interval| interval.evidence.in_flight.as_f64();
+    let flights: Vec<f64> = intervals.iter().map(|one| one.evidence.in_flight.as_f64()).collect();
     let mut parts = Vec::new();
     for at in BEFORE..intervals.len().saturating_sub(AFTER + 1) {
-        let before = &intervals[at - BEFORE..at];
-        if !is_lossy(&intervals[at]) || before.iter().any(is_lossy) {
+        let before = at - BEFORE;
+        if !intervals[at].is_lossy() || intervals[before..at].iter().any(Interval::is_lossy) {
             continue;
         }
-        let most = before.iter().chain([&intervals[at]]).map(flight).fold(0.0, f64::max);
-        let mut after: Vec<f64> = intervals[at + 2..at + 2 + AFTER].iter().map(flight).collect();
+        let most = flights[before..=at].iter().copied().fold(0.0, f64::max);
+        let mut after = flights[at + 2..at + 2 + AFTER].to_vec();
         after.sort_by(f64::total_cmp);
         if most > 0.0 {
             parts.push((after[AFTER / 2 - 1] + after[AFTER / 2]) / 2.0 / most);

@@ -37,9 +37,6 @@ impl Losses {
             verdict.intervals.iter().partition(|interval| interval.limit() == Limit::Link);
         let (dropped, of_link) = (lost(&full) * real, segments(&full, mss));
         let (lost, of_path) = (lost(&free) * real, segments(&free, mss));
-        let share = |lost: f64, all: f64| {
-            (all >= 1.0).then(|| Probability::new((lost / all).min(1.0))).flatten()
-        };
         Losses {
             path: share(lost, of_path + lost),
             path_segments: lost.round() as u64,
@@ -50,24 +47,25 @@ impl Losses {
     }
 }
 
+/// The share of segments that was lost; `None` where there are none.
+fn share(lost: f64, all: f64) -> Option<Probability> {
+    (all >= 1.0).then(|| Probability::new((lost / all).min(1.0))).flatten()
+}
+
 fn lost(intervals: &[&Interval]) -> f64 {
     intervals.iter().map(|interval| interval.evidence.retransmissions as f64).sum()
 }
 
 /// How many segments were acknowledged.
 fn segments(intervals: &[&Interval], mss: Bytes) -> f64 {
-    let bytes = |one: &&Interval| {
-        let carried: Bytes = one.evidence.goodput.over(one.length);
-        carried.as_f64()
-    };
-    intervals.iter().map(bytes).sum::<f64>() / mss.as_f64().max(1.0)
+    intervals.iter().map(|one| one.carried().as_f64()).sum::<f64>() / mss.as_f64().max(1.0)
 }
 
 /// How many segments were lost together: those sent again in a round trip with loss, compared with
 /// what independent losses would be.
 fn run(intervals: &[&Interval]) -> Option<f64> {
     let again = lost(intervals);
-    let lossy = intervals.iter().filter(|one| one.evidence.retransmissions > 0).count();
+    let lossy = intervals.iter().filter(|one| one.is_lossy()).count();
     if lossy == 0 {
         return None;
     }
@@ -79,10 +77,9 @@ fn run(intervals: &[&Interval]) -> Option<f64> {
 
 /// Whether less was in flight before most of the link's losses than at the most.
 fn drops_early(intervals: &[Interval]) -> Option<bool> {
-    let is_lossy = |interval: &Interval| interval.evidence.retransmissions > 0;
     let mut before = Vec::new();
     for (at, interval) in intervals.iter().enumerate().skip(1) {
-        let begins = is_lossy(interval) && !is_lossy(&intervals[at - 1]);
+        let begins = interval.is_lossy() && !intervals[at - 1].is_lossy();
         if begins && interval.limit() == Limit::Link {
             let flights = [&intervals[at - 1], interval].map(|one| one.evidence.in_flight.as_f64());
             before.push(flights[0].max(flights[1]));

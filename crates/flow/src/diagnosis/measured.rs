@@ -53,7 +53,6 @@ impl DiagnosedConnection {
             None => link_rate(diagnosis, &findings, goodput),
         };
         let rate = rate.map(|rate| with_headers(rate, framing));
-        let app = |limit| (limited_by == limit).then_some(goodput);
         let back = match direction {
             Direction::ClientToServer => Direction::ServerToClient,
             Direction::ServerToClient => Direction::ClientToServer,
@@ -80,14 +79,14 @@ impl DiagnosedConnection {
                     manner.window_scale_offered
                 }),
                 sack: offered(connection, direction, |manner| manner.sack_permitted),
-                application_rate: app(Limit::SenderApplication),
+                application_rate: (limited_by == Limit::SenderApplication).then_some(goodput),
                 ..MeasuredEnd::default()
             },
             receiver: MeasuredEnd {
                 window: receive_window(receiver, held),
                 window_scaling: offered(connection, back, |manner| manner.window_scale_offered),
                 sack: offered(connection, back, |manner| manner.sack_permitted),
-                application_rate: app(Limit::ReceiverApplication),
+                application_rate: (limited_by == Limit::ReceiverApplication).then_some(goodput),
                 ..MeasuredEnd::default()
             },
             ..MeasuredPath::new(rtt, goodput, limited_by)

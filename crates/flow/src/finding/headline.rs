@@ -65,12 +65,15 @@ impl Headline {
     pub(super) fn either(&self, verdict: &Verdict) -> Vec<Candidate> {
         let Some(or) = self.or else { return Vec::new() };
         let second = verdict.runner_up();
-        let likely = |limit| match second {
-            _ if limit == verdict.limited_by().limit => self.confidence,
-            Some(second) if second.limit == limit => second.share,
-            _ => 0.0,
-        };
-        [self.limit, or].map(|limit| Candidate { limit, share: likely(limit) }).into()
+        let both = [self.limit, or].map(|limit| {
+            let share = match second {
+                _ if limit == verdict.limited_by().limit => self.confidence,
+                Some(second) if second.limit == limit => second.share,
+                _ => 0.0,
+            };
+            Candidate { limit, share }
+        });
+        both.into()
     }
 
     /// Whether nothing held the transfer, which is short.

@@ -177,17 +177,18 @@ impl Proof {
     /// changes. `None` where nothing gains a twentieth.
     pub fn best(&self) -> Option<&TrialResult> {
         let most = self.trials.iter().map(|trial| trial.gain).fold(1.0, f64::max);
-        let near = |trial: &&TrialResult| trial.gain >= WORTH && trial.gain * WORTH >= most;
-        self.trials.iter().filter(near).min_by_key(|trial| trial.changes.len())
+        let trials = self.trials.iter();
+        let near = trials.filter(|trial| trial.gain >= WORTH && trial.gain * WORTH >= most);
+        near.min_by_key(|trial| trial.changes.len())
     }
 }
 
 impl TrialResult {
     fn of(changes: Vec<Remedy>, rows: &[RunRow], is_whole: bool, seen: Limit) -> Self {
-        let goodput = |row: &RunRow| {
-            if is_whole { row.goodput } else { row.steady_goodput.unwrap_or(row.goodput) }
-        };
-        let rates: Vec<Rate> = rows.iter().map(goodput).collect();
+        let rates: Vec<Rate> = rows
+            .iter()
+            .map(|row| row.steady_goodput.filter(|_| !is_whole).unwrap_or(row.goodput))
+            .collect();
         let sum: f64 = rates.iter().map(|rate| rate.as_f64()).sum();
         let mut shares = BTreeMap::<Limit, f64>::new();
         for row in rows {

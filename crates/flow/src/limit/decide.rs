@@ -187,11 +187,12 @@ impl<'a> Transfer<'a> {
             >= flights.len();
         let at_plateau = flights.iter().filter(|flight| **flight >= PLATEAU * plateau).count();
         let hint = hint.rate.map(Rate::as_f64);
-        let peak = |peak: &mut f64, f: &Features| {
-            *peak = peak.max(window_of(f));
-            Some(*peak)
-        };
-        let window_peak = features.iter().scan(0.0, peak).collect();
+        let mut peak = 0.0_f64;
+        let peaks = features.iter().map(|f| {
+            peak = peak.max(window_of(f));
+            peak
+        });
+        let window_peak = peaks.collect();
         let has_repairs = features.iter().any(|f| f.retransmissions > 0);
         let rate_plateau = has_repairs.then(|| surroundings.rate_plateau()).flatten();
         let mut transfer = Transfer {
@@ -394,8 +395,9 @@ impl<'a> Transfer<'a> {
             return false;
         }
         let near = self.near(at);
-        let sum = |of: fn(&Features) -> u64| near.iter().map(of).sum::<u64>() as f64;
-        sum(|f| f.unread.into()) >= CLOSING * sum(|f| f.delivered)
+        let unread: u64 = near.iter().map(|f| u64::from(f.unread)).sum();
+        let delivered: u64 = near.iter().map(|f| f.delivered).sum();
+        unread as f64 >= CLOSING * delivered as f64
     }
 
     /// Whether the narrowest place before the capture point is busy all of the time: trains are no
@@ -438,12 +440,13 @@ impl<'a> Transfer<'a> {
     /// Whether the window keeps filling up. The application opens it bit by bit and the sender
     /// paces, so it is full for a part of each round trip, again and again.
     fn keeps_filling(&self, at: usize) -> bool {
-        let part = |f: &Features| f.part(f.full);
-        let mean = || {
-            let around = &self.features[self.surroundings.near(at)];
-            around.iter().map(part).sum::<f64>() / around.len() as f64
-        };
-        part(&self.features[at]) >= FILLED_LEAST && mean() >= FILLED_MEAN
+        let f = &self.features[at];
+        if f.part(f.full) < FILLED_LEAST {
+            return false;
+        }
+        let around = &self.features[self.surroundings.near(at)];
+        let sum: f64 = around.iter().map(|f| f.part(f.full)).sum();
+        sum / around.len() as f64 >= FILLED_MEAN
     }
 
     fn carries_less_than_the_window(&self, at: usize) -> bool {

@@ -23,12 +23,8 @@ impl Sorted {
 /// order. Fewer are given at both ends of the series. [`value`] turns them back into floats.
 pub(super) fn around<T>(values: &[f64], around: usize, of: impl Fn(&[i64]) -> T) -> Vec<T> {
     let mut sorted: Vec<i64> = Vec::with_capacity(2 * around + 2);
-    let insert = |sorted: &mut Vec<i64>, new: f64| {
-        let at = sorted.partition_point(|known| *known < key(new));
-        sorted.insert(at, key(new));
-    };
     values.iter().take(around).for_each(|value| insert(&mut sorted, *value));
-    let seen = |at: usize| {
+    let seen = (0..values.len()).map(|at| {
         if let Some(next) = values.get(at + around) {
             insert(&mut sorted, *next);
         }
@@ -37,8 +33,14 @@ pub(super) fn around<T>(values: &[f64], around: usize, of: impl Fn(&[i64]) -> T)
             sorted.remove(sorted.partition_point(|known| *known < gone));
         }
         of(&sorted)
-    };
-    (0..values.len()).map(seen).collect()
+    });
+    seen.collect()
+}
+
+/// Adds a value where it belongs.
+fn insert(sorted: &mut Vec<i64>, new: f64) {
+    let at = sorted.partition_point(|known| *known < key(new));
+    sorted.insert(at, key(new));
 }
 
 /// The float of a [`key`].

@@ -31,17 +31,22 @@ pub(super) struct Moment {
     pub is_held: bool,
 }
 
+impl Moment {
+    /// Whether a queue stood in it. `base` and `segment` are as in [`is_full_link`].
+    fn is_queued(&self, base: Duration, segment: f64) -> bool {
+        let few = FEW_SEGMENTS as f64 * segment * 8.0 / self.rate.max(1.0);
+        let part = base.as_secs_f64() * QUEUE_PART;
+        let least = QUEUE_LEAST.max(Duration::from_secs_f64(part.max(few.min(1e3))));
+        self.rtt.is_some_and(|rtt| rtt.saturating_sub(base) >= least)
+    }
+}
+
 /// Whether a queue stood before a link that delivered at one rate, for nearly all of the time since
 /// it first did. `base` is the path's own round trip, `segment` the size of a segment in bytes.
 pub(super) fn is_full_link(moments: &[Moment], base: Duration, segment: f64) -> bool {
-    let least = |moment: &Moment| {
-        let few = FEW_SEGMENTS as f64 * segment * 8.0 / moment.rate.max(1.0);
-        let part = base.as_secs_f64() * QUEUE_PART;
-        QUEUE_LEAST.max(Duration::from_secs_f64(part.max(few.min(1e3))))
+    let Some(since) = moments.iter().position(|one| one.is_queued(base, segment)) else {
+        return false;
     };
-    let is_queued =
-        |moment: &Moment| moment.rtt.is_some_and(|rtt| rtt.saturating_sub(base) >= least(moment));
-    let Some(since) = moments.iter().position(is_queued) else { return false };
     let later = &moments[since..];
     let lasts = time(later.iter());
     if lasts < QUEUED_SINCE * time(moments.iter()) {
@@ -49,15 +54,18 @@ pub(super) fn is_full_link(moments: &[Moment], base: Duration, segment: f64) -> 
     }
     // Nobody times a segment that was sent twice, so an interval full of repairs says nothing.
     let seen = time(later.iter().filter(|one| one.rtt.is_some() || one.is_held));
-    let queued = || later.iter().filter(|one| is_queued(one) && !one.is_held);
+    let queued = later.iter().filter(|one| one.is_queued(base, segment) && !one.is_held);
     // What carries as much as it does with a queue is as full.
-    let full = AT_QUEUED_RATE * Sorted::new(queued().map(|moment| moment.rate)).percentile(50);
-    let is_full = |one: &&Moment| !one.is_held && (is_queued(one) || one.rate >= full);
-    let filled = time(later.iter().filter(|one| one.rtt.is_some() || one.is_held).filter(is_full));
+    let full =
+        AT_QUEUED_RATE * Sorted::new(queued.clone().map(|moment| moment.rate)).percentile(50);
+    let filled = time(later.iter().filter(|one| {
+        let is_full = one.rate >= full || one.is_queued(base, segment);
+        one.rtt.is_some() && !one.is_held && is_full
+    }));
     // The last of the data drains at any rate.
     let carrying = &later[..later.len() - later.len().min(later.len() / 10 + 1)];
     let rates = Sorted::new(carrying.iter().map(|moment| moment.rate));
-    time(queued()) >= QUEUED_MOST * seen
+    time(queued) >= QUEUED_MOST * seen
         && filled >= QUEUED_NEARLY_ALL * seen
         && 2.0 * seen >= lasts
         && rates.percentile(10) >= RATE_STEADY * rates.percentile(90)

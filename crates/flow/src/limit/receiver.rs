@@ -107,11 +107,10 @@ fn by_rules(
 /// How long intervals are at least: a few round trips, in which most limits show their shape, but
 /// fewer where there would be few intervals.
 fn interval_length(samples: &[Sample], asked: Duration, base: Option<Duration>) -> Duration {
-    let bytes = |sample: &Sample| sample.info.as_ref().map_or(Bytes::ZERO, received);
-    let first = samples.first().map_or(Bytes::ZERO, bytes);
-    let last = samples.last().map_or(Bytes::ZERO, bytes);
-    let begins = samples.iter().find(|one| bytes(one) > first);
-    let ends = samples.iter().find(|one| bytes(one) == last);
+    let first = samples.first().map_or(Bytes::ZERO, received_by);
+    let last = samples.last().map_or(Bytes::ZERO, received_by);
+    let begins = samples.iter().find(|one| received_by(one) > first);
+    let ends = samples.iter().find(|one| received_by(one) == last);
     let lasts = begins.zip(ends).map_or(Duration::ZERO, |(begins, ends)| ends.at.since(begins.at));
     let base = base.unwrap_or(Duration::ZERO);
     let longest = asked.max(MIN_INTERVAL).max(base.saturating_mul(ROUND_TRIPS));
@@ -181,6 +180,11 @@ fn received(info: &TcpInfo) -> Bytes {
     info.bytes_received.unwrap_or(Bytes::ZERO)
 }
 
+/// What had been received when the sample was taken.
+fn received_by(sample: &Sample) -> Bytes {
+    sample.info.as_ref().map_or(Bytes::ZERO, received)
+}
+
 impl ReceiverSpan<'_> {
     fn length(&self) -> Duration {
         self.samples[self.samples.len() - 1].at.since(self.samples[0].at)
@@ -199,18 +203,19 @@ impl ReceiverSpan<'_> {
     }
 
     fn out_of_order(&self) -> u64 {
-        let count = |info: &TcpInfo| u64::from(info.rcv_ooopack.unwrap_or(0));
-        count(self.last).saturating_sub(count(self.first))
+        let [first, last] =
+            [self.first, self.last].map(|info| u64::from(info.rcv_ooopack.unwrap_or(0)));
+        last.saturating_sub(first)
     }
 
     /// The largest window that was advertised. Before Linux 6.2 only its bound is known. The kernel
     /// counts more than 16 bits and the scale can say.
     fn window(&self) -> Option<Window> {
-        let of = |info: &TcpInfo| {
+        let windows = self.infos().map(|(_, info)| {
             let sayable = MAX_UNSCALED.bytes().get() << info.rcv_wscale.min(14);
             info.rcv_wnd.unwrap_or(info.rcv_ssthresh).min(Window::new(Bytes::new(sayable)))
-        };
-        self.infos().map(|(_, info)| of(info)).max().filter(|window| *window > Window::ZERO)
+        });
+        windows.max().filter(|window| *window > Window::ZERO)
     }
 
     /// Whether `is` holds for more than half of the samples.
@@ -260,10 +265,7 @@ impl ReceiverSpan<'_> {
         let moved: Vec<bool> = self
             .samples
             .windows(2)
-            .map(|pair| {
-                let of = |sample: &Sample| sample.info.as_ref().map_or(Bytes::ZERO, received);
-                of(&pair[1]) > of(&pair[0])
-            })
+            .map(|pair| received_by(&pair[1]) > received_by(&pair[0]))
             .collect();
         let starts: Vec<usize> =
             (1..moved.len()).filter(|at| !moved[at - 1] && moved[*at]).collect();

@@ -23,16 +23,13 @@ pub(crate) fn recut(judged: &[Interval], mut spans: Vec<Interval>) -> Vec<Interv
 /// of the first.
 fn candidates(judged: &[Interval], start: Instant, end: Instant) -> Vec<Candidate> {
     let overlapping = judged.iter().take_while(|one| one.start < end);
-    let overlap = |one: &Interval| {
-        (one.start + one.length).min(end).since(one.start.max(start)).as_secs_f64()
-    };
-    let all: f64 = overlapping.clone().map(overlap).sum();
+    let all: f64 = overlapping.clone().map(|one| overlap(one, start, end)).sum();
     if all <= 0.0 {
         return judged.first().map_or_else(unknown, |first| first.candidates.clone());
     }
     let mut found: Vec<Candidate> = Vec::new();
     for one in overlapping {
-        let part = overlap(one) / all;
+        let part = overlap(one, start, end) / all;
         for candidate in &one.candidates {
             let share = candidate.share * part;
             match found.iter_mut().find(|known| known.limit == candidate.limit) {
@@ -43,6 +40,11 @@ fn candidates(judged: &[Interval], start: Instant, end: Instant) -> Vec<Candidat
     }
     found.sort_by(|a, b| b.share.total_cmp(&a.share));
     found
+}
+
+/// For how many seconds from `start` to `end` the interval lasts.
+fn overlap(one: &Interval, start: Instant, end: Instant) -> f64 {
+    (one.start + one.length).min(end).since(one.start.max(start)).as_secs_f64()
 }
 
 fn unknown() -> Vec<Candidate> {

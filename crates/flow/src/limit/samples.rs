@@ -203,13 +203,14 @@ struct TransferEnd {
 
 impl TransferEnd {
     fn of(spans: &[SampleSpan<'_>]) -> TransferEnd {
-        let acked = |info: &TcpInfo| info.bytes_acked.unwrap_or(Bytes::ZERO);
         let all = spans.last().map_or(Bytes::ZERO, |span| acked(span.last));
-        let has_more = |span: &SampleSpan<'_>| !nothing_to_send(span.last);
         let flies =
             |span: &SampleSpan<'_>| acked(span.first).saturating_add(span.first.in_flight());
         TransferEnd {
-            written: spans.iter().rposition(has_more).map_or(0, |at| at + 1),
+            written: spans
+                .iter()
+                .rposition(|span| !nothing_to_send(span.last))
+                .map_or(0, |at| at + 1),
             sent: spans.iter().position(|span| flies(span) >= all).unwrap_or(spans.len()),
         }
     }
@@ -255,12 +256,13 @@ pub(super) fn top_rate(mut rates: Vec<f64>) -> f64 {
 
 /// The intervals from the first data to the last.
 pub(super) fn active(intervals: &[Interval]) -> Range<usize> {
-    let is_active = |interval: &Interval| {
-        interval.evidence.goodput > Rate::ZERO || interval.evidence.idle < 1.0
-    };
     let first = intervals.iter().position(is_active).unwrap_or(intervals.len());
     let last = intervals.iter().rposition(is_active).map_or(first, |last| last + 1);
     first..last
+}
+
+fn is_active(interval: &Interval) -> bool {
+    interval.evidence.goodput > Rate::ZERO || interval.evidence.idle < 1.0
 }
 
 /// The receiver's samples within the span, or else the last one before its end.
@@ -297,7 +299,6 @@ impl SampleSpan<'_> {
     }
 
     fn goodput(&self) -> Rate {
-        let acked = |info: &TcpInfo| info.bytes_acked.unwrap_or(Bytes::ZERO);
         acked(self.last).saturating_sub(acked(self.first)).per(self.length()).unwrap_or(Rate::ZERO)
     }
 
@@ -413,20 +414,8 @@ impl SampleSpan<'_> {
 
     /// Whether the window closed because the receiver's application does not read.
     fn receiver_is_slow(&self, receiver: &[Sample], all: &[SampleSpan<'_>]) -> bool {
-        let holds = |sample: &Sample| {
-            let buffer =
-                sample.memory.map(|memory| memory.rcvbuf).filter(|buffer| *buffer > Bytes::ZERO);
-            let memory = sample.memory.zip(buffer);
-            let by_memory =
-                memory.is_some_and(|(m, buffer)| m.rmem_alloc.as_f64() > UNREAD * buffer.as_f64());
-            let window =
-                sample.info.as_ref().and_then(|info| info.rcv_wnd).map(|window| window.bytes());
-            let by_window =
-                window.is_some_and(|free| sample.rqueue > free && sample.rqueue > Bytes::ZERO);
-            by_memory || by_window
-        };
         if !receiver.is_empty() {
-            return 2 * receiver.iter().filter(|sample| holds(sample)).count() > receiver.len();
+            return 2 * receiver.iter().filter(|sample| is_unread(sample)).count() > receiver.len();
         }
         // Without samples of the receiver, a slow application shows in a window that never opens to
         // half of what it was.
@@ -466,12 +455,12 @@ impl SampleSpan<'_> {
         // What was left filled the congestion window when the interval began.
         let is_held = context.is_last_flight && !nothing_to_send(self.first) && fills(self.first);
         if !is_held && self.mostly(|_, info| nothing_to_send(info)) {
-            let full = |sample: &Sample, _: &TcpInfo| {
+            let is_full = self.mostly(|sample, _| {
                 sample
                     .memory
                     .is_some_and(|m| m.wmem_queued.as_f64() >= FULL_BUFFER * m.sndbuf.as_f64())
-            };
-            return if self.mostly(full) { Limit::SendBuffer } else { Limit::SenderApplication };
+            });
+            return if is_full { Limit::SendBuffer } else { Limit::SenderApplication };
         }
         if self.mostly(|_, info| {
             info.snd_wnd.is_some_and(|window| info.in_flight() + info.snd_mss > window.bytes())
@@ -496,6 +485,20 @@ impl SampleSpan<'_> {
             (false, false) => Limit::Unknown,
         }
     }
+}
+
+/// Whether a receiver's application leaves most of the buffer unread, or more than the window takes.
+fn is_unread(sample: &Sample) -> bool {
+    let memory = sample.memory.filter(|memory| memory.rcvbuf > Bytes::ZERO);
+    let by_memory = memory.is_some_and(|m| m.rmem_alloc.as_f64() > UNREAD * m.rcvbuf.as_f64());
+    let window = sample.info.as_ref().and_then(|info| info.rcv_wnd);
+    let by_window =
+        window.is_some_and(|free| sample.rqueue > free.bytes() && sample.rqueue > Bytes::ZERO);
+    by_memory || by_window
+}
+
+fn acked(info: &TcpInfo) -> Bytes {
+    info.bytes_acked.unwrap_or(Bytes::ZERO)
 }
 
 /// Whether as much is in flight as the congestion window allows.

@@ -80,19 +80,29 @@ impl Interval {
         self.candidates.first().map_or(Limit::Unknown, |candidate| candidate.limit)
     }
 
+    /// What was carried in it.
+    pub(crate) fn carried(&self) -> Bytes {
+        self.evidence.goodput.over(self.length)
+    }
+
+    /// Whether something was sent again.
+    pub(crate) fn is_lossy(&self) -> bool {
+        self.evidence.retransmissions > 0
+    }
+
     /// Moves the share of one limit to another. The limit that lost it stays in the list as an
     /// alternative.
     pub(super) fn turn(&mut self, from: Limit, to: Limit) {
         if from == to {
             return;
         }
-        let part = |limit| move |one: &&mut Candidate| one.limit == limit;
-        let Some(lost) = self.candidates.iter_mut().find(part(from)) else { return };
+        let mut candidates = self.candidates.iter_mut();
+        let Some(lost) = candidates.find(|one| one.limit == from) else { return };
         let share = std::mem::take(&mut lost.share);
         if share == 0.0 {
             return;
         }
-        match self.candidates.iter_mut().find(part(to)) {
+        match self.candidates.iter_mut().find(|one| one.limit == to) {
             Some(won) => won.share += share,
             None => self.candidates.push(Candidate { limit: to, share }),
         }
@@ -219,10 +229,12 @@ impl Verdict {
         if count < intervals_least(self.source) {
             return self;
         }
-        let case = |part: Range<usize>| case(part.clone(), &self.intervals[part]);
-        let whole = case(0..count);
-        let parts: Vec<_> =
-            parts(count).into_iter().map(|part| (part.clone(), case(part))).collect();
+        let whole = case(0..count, &self.intervals);
+        let parts = parts(count).into_iter().map(|part| {
+            let case = case(part.clone(), &self.intervals[part.clone()]);
+            (part, case)
+        });
+        let parts: Vec<_> = parts.collect();
         let found: Vec<_> = parts
             .iter()
             .map(|(part, case)| {
@@ -318,13 +330,15 @@ impl Verdict {
     /// was shut, or had no room for a segment while no queue stood.
     fn proven(&self, link: LinkEvidence) -> f64 {
         let is_alone = link == LinkEvidence::None && self.source == Source::Capture;
-        let held = |one: &Interval| match self.limited_by().limit {
-            Limit::ReceiverApplication => f64::from(u8::from(is_shut(one))),
-            Limit::ReceiveWindow if is_alone => PROVEN * one.evidence.window_full,
-            _ => 0.0,
-        };
-        let sum: f64 = self.intervals.iter().map(|one| held(one) * one.length.as_secs_f64()).sum();
-        sum / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
+        let proven = self.intervals.iter().map(|one| {
+            let part = match self.limited_by().limit {
+                Limit::ReceiverApplication => f64::from(u8::from(is_shut(one))),
+                Limit::ReceiveWindow if is_alone => PROVEN * one.evidence.window_full,
+                _ => 0.0,
+            };
+            part * one.length.as_secs_f64()
+        });
+        proven.sum::<f64>() / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
     /// In a range of intervals, moves to `limit` the time of every limit that `is_turned` selects.
@@ -383,7 +397,7 @@ impl Verdict {
     pub fn steady_goodput(&self) -> Option<Rate> {
         let steady = second_half(&self.intervals);
         let time: f64 = steady.iter().map(|interval| interval.length.as_secs_f64()).sum();
-        let bytes: f64 = steady.iter().map(carried).sum();
+        let bytes: f64 = steady.iter().map(|one| one.carried().as_f64()).sum();
         (bytes > 0.0 && time > 0.0).then(|| Rate::from_bits_per_sec((bytes * 8.0 / time) as u64))
     }
 
@@ -419,8 +433,7 @@ impl Verdict {
         let last = (at + AROUND + 1).min(self.intervals.len());
         let taken = &self.intervals[at.saturating_sub(AROUND)..last];
         let time = taken.iter().map(|interval| interval.length).sum::<Duration>();
-        let goodput = |interval: &Interval| interval.evidence.goodput.over(interval.length);
-        taken.iter().map(goodput).sum::<Bytes>().per(time).unwrap_or(Rate::ZERO)
+        taken.iter().map(Interval::carried).sum::<Bytes>().per(time).unwrap_or(Rate::ZERO)
     }
 
     /// The limit that held the sender for the largest share of the time, with that share; `Unknown`
@@ -445,11 +458,7 @@ impl Verdict {
                 *seconds.entry(rival.limit).or_default() += interval.length.as_secs_f64();
             }
         }
-        let part = |(limit, time)| Candidate { limit, share: time / all };
-        let mut rivals: Vec<Candidate> =
-            seconds.into_iter().filter(|(_, time)| *time > 0.0).map(part).collect();
-        rivals.sort_by(|a, b| b.share.total_cmp(&a.share));
-        rivals
+        as_shares(seconds, all)
     }
 
     /// Mean payload in flight over the whole time; `None` where the source does not have it.
@@ -497,11 +506,6 @@ fn first_of(shares: &[Candidate]) -> Candidate {
     shares.first().copied().unwrap_or(Candidate { limit: Limit::Unknown, share: 0.0 })
 }
 
-/// The bytes that an interval carried.
-fn carried(interval: &Interval) -> f64 {
-    interval.evidence.goodput.over(interval.length).as_f64()
-}
-
 /// The limits of `intervals`, each with how many seconds it held.
 pub(super) fn limits_with_time(intervals: &[Interval]) -> impl Iterator<Item = (Limit, f64)> {
     intervals.iter().flat_map(|interval| {
@@ -512,10 +516,10 @@ pub(super) fn limits_with_time(intervals: &[Interval]) -> impl Iterator<Item = (
 
 /// The intervals that carried the second half of the bytes, including the one in which it begins.
 fn second_half(intervals: &[Interval]) -> &[Interval] {
-    let half: f64 = intervals.iter().map(carried).sum::<f64>() / 2.0;
+    let half = intervals.iter().map(|one| one.carried().as_f64()).sum::<f64>() / 2.0;
     let mut before = 0.0;
     let from = intervals.iter().position(|interval| {
-        before += carried(interval);
+        before += interval.carried().as_f64();
         before > half
     });
     &intervals[from.unwrap_or(0)..]
@@ -529,7 +533,12 @@ fn shares_of(intervals: &[Interval]) -> Vec<Candidate> {
                 candidate.share * interval.length.as_secs_f64();
         }
     }
-    let all: f64 = seconds.values().sum();
+    let all = seconds.values().sum();
+    as_shares(seconds, all)
+}
+
+/// Limits with the seconds that each held, as shares of `all` of them, largest first.
+fn as_shares(seconds: BTreeMap<Limit, f64>, all: f64) -> Vec<Candidate> {
     let mut shares: Vec<Candidate> = seconds
         .into_iter()
         .filter(|(_, time)| *time > 0.0)

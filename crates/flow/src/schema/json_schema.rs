@@ -53,13 +53,12 @@ impl JsonSchema {
     /// The same with these columns, too.
     pub fn and<K: Record>(mut self, columns: &[Column<K>]) -> Self {
         for column in columns {
-            let leaf = || Self::value(column);
             match column.place {
-                Place::Everywhere => self.put(column.name, leaf()),
-                Place::At(path) | Place::Json(path) => self.put(path, leaf()),
+                Place::Everywhere => self.put(column.name, Self::value(column)),
+                Place::At(path) | Place::Json(path) => self.put(path, Self::value(column)),
                 Place::InDirection(path) => {
                     for direction in ["client_to_server", "server_to_client"] {
-                        self.at(direction).put(path, leaf());
+                        self.at(direction).put(path, Self::value(column));
                     }
                 }
                 Place::Rows => {}

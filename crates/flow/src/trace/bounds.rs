@@ -25,12 +25,11 @@ impl TraceBounds {
     /// These bounds with at most `points` events a line, and bins and places in proportion.
     pub(crate) fn scaled_to(self, points: usize) -> Self {
         let points = points.min(self.points);
-        let scaled = |bound: usize| {
+        let [rate_bins, marks] = [self.rate_bins, self.marks].map(|bound| {
             // Both are far below 2^32 unless somebody wants no bounds.
             let part = bound.saturating_mul(points) / self.points.max(1);
             part.max(TraceBounds::LEAST.min(bound))
-        };
-        let (rate_bins, marks) = (scaled(self.rate_bins), scaled(self.marks));
+        });
         TraceBounds { points, rate_bins, marks, ..self }
     }
 }

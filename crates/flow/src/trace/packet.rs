@@ -77,23 +77,21 @@ pub(crate) struct PathEnds {
 
 impl Packet {
     pub fn new(segment: &Segment, known: &Known) -> Self {
-        let bytes = |bytes: Bytes| u32::try_from(bytes.get()).unwrap_or(UNKNOWN);
-        let bit = |is: bool, bit: u8| if is { bit } else { 0 };
         Packet {
             at: known.at,
             number: known.number,
             seq: segment.seq,
             ack: segment.ack,
             payload: segment.payload_len(),
-            wire: bytes(known.wire),
+            wire: number(known.wire),
             labels: known.labels,
-            segment_size: bytes(known.segment_size),
+            segment_size: number(known.segment_size),
             rtt: known
                 .rtt
                 .map_or(UNKNOWN, |time| u32::try_from(time.as_micros()).unwrap_or(UNKNOWN - 1)),
-            window: known.window.map_or(UNKNOWN, bytes),
+            window: known.window.map_or(UNKNOWN, number),
             stamp: segment.options.timestamps.map_or(0, |(value, _)| value),
-            in_flight: known.in_flight.map(|in_flight| in_flight.map_or(UNKNOWN, bytes)),
+            in_flight: known.in_flight.map(|in_flight| in_flight.map_or(UNKNOWN, number)),
             flags: segment.flags,
             bits: bit(known.from == 1, FROM_SECOND)
                 | bit(segment.is_broken, BROKEN)
@@ -152,6 +150,16 @@ impl Packet {
     fn has(&self, bit: u8) -> bool {
         self.bits & bit != 0
     }
+}
+
+/// Bytes as a column holds them.
+fn number(bytes: Bytes) -> u32 {
+    u32::try_from(bytes.get()).unwrap_or(UNKNOWN)
+}
+
+/// The bit where it is so.
+fn bit(is_so: bool, bit: u8) -> u8 {
+    if is_so { bit } else { 0 }
 }
 
 fn known(number: u32) -> Option<u64> {

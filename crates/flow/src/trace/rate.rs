@@ -63,10 +63,10 @@ impl RateBins {
     fn double(&mut self) {
         // A time has 64 bits, so a width of this many is never exceeded.
         self.width = self.width.saturating_mul(2);
-        let sum = |pair: &[(u64, u64)]| {
-            pair.iter().fold((0, 0), |sum, bin| (sum.0 + bin.0, sum.1 + bin.1))
-        };
-        self.bins = self.bins.chunks(2).map(sum).collect();
+        let pairs = self.bins.chunks(2);
+        self.bins = pairs
+            .map(|pair| pair.iter().fold((0, 0), |sum, bin| (sum.0 + bin.0, sum.1 + bin.1)))
+            .collect();
     }
 }
 

@@ -72,23 +72,25 @@ impl SocketSeries {
     /// which is the connection's first packet where there is a capture. At most `most` samples are
     /// kept, and never fewer than the extremes of the whole.
     pub fn new(end: Owner, samples: &[Sample], start: Instant, most: usize) -> Self {
-        let kept = kept(samples, most);
-        let kept = || kept.iter().map(|index| &samples[*index]);
-        let at = |sample: &Sample| {
-            let micros = |from: Instant, to: Instant| number(to.since(from).as_micros());
-            micros(start, sample.at) - micros(sample.at, start)
-        };
-        let known =
-            COLUMNS.map(|(name, of)| (name, kept().map(of).collect::<Vec<_>>())).into_iter();
+        let kept: Vec<&Sample> =
+            kept(samples, most).into_iter().map(|index| &samples[index]).collect();
+        let known = COLUMNS
+            .map(|(name, of)| (name, kept.iter().map(|sample| of(sample)).collect::<Vec<_>>()))
+            .into_iter();
         SocketSeries {
             end,
             congestion_control: samples.iter().find_map(|one| one.congestion_control.clone()),
-            time: kept().map(at).collect(),
+            time: kept.iter().map(|sample| micros_after(start, sample.at)).collect(),
             columns: SampleColumns(
                 known.filter(|(_, values)| values.iter().any(Option::is_some)).collect(),
             ),
         }
     }
+}
+
+/// The time from `start` to `at` in µs; negative where that is before.
+fn micros_after(start: Instant, at: Instant) -> i64 {
+    number(at.since(start).as_micros()) - number(start.since(at).as_micros())
 }
 
 /// The indices of the samples that are kept.
@@ -115,9 +117,9 @@ fn extremes(samples: &[Sample], stretches: usize) -> BTreeSet<usize> {
     for first in (0..samples.len()).step_by(length) {
         let stretch = first..(first + length).min(samples.len());
         for (_, of) in COLUMNS {
-            let known = || stretch.clone().filter_map(|index| Some((of(&samples[index])?, index)));
-            kept.extend(known().min().map(|(_, index)| index));
-            kept.extend(known().max().map(|(_, index)| index));
+            let known = stretch.clone().filter_map(|index| Some((of(&samples[index])?, index)));
+            let ends = [known.clone().min(), known.max()];
+            kept.extend(ends.into_iter().flatten().map(|(_, index)| index));
         }
     }
     kept

@@ -103,7 +103,7 @@ impl CaptureChange {
     /// An unknown word, a value outside of its bounds, a change that needs a host without one.
     pub fn parse(text: &str, host: Option<IpAddr>) -> Result<CaptureChange, ChangeError> {
         let unknown = || ChangeError::Word(text.into());
-        let host = || host.ok_or_else(|| ChangeError::NoHost(text.into()));
+        let host = host.ok_or_else(|| ChangeError::NoHost(text.into()));
         let (word, value) = match text.split_once('=') {
             Some((word, value)) => (word, Some(value)),
             None => (text, None),
@@ -114,11 +114,11 @@ impl CaptureChange {
         };
         Ok(match (word, value) {
             ("tso", _) => {
-                CaptureChange::Segmentation { host: host()?, gap: duration(HAND_OVER_GAP)? }
+                CaptureChange::Segmentation { host: host?, gap: duration(HAND_OVER_GAP)? }
             }
-            ("gro", _) => CaptureChange::Interrupts { host: host()?, every: duration(INTERRUPT)? },
+            ("gro", _) => CaptureChange::Interrupts { host: host?, every: duration(INTERRUPT)? },
             ("twice", _) => CaptureChange::Twice { after: duration(MIRROR_DELAY)? },
-            ("sent", None) => CaptureChange::OneSide { from: host()? },
+            ("sent", None) => CaptureChange::OneSide { from: host? },
             ("start", Some(value)) => {
                 CaptureChange::Start { packets: value.parse().map_err(|_| unknown())? }
             }

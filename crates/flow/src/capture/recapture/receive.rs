@@ -65,14 +65,16 @@ impl Interrupts {
 /// A host that sees several segments as one packet acknowledges them once: whether `later` says all
 /// that the acknowledgement before it said.
 fn replaces(later: &Segment, before: &Segment) -> bool {
-    let plain = |segment: &Segment| {
-        let control = Flags::SYN | Flags::FIN | Flags::RST;
-        segment.payload_len() == 0 && segment.options.sack.is_empty() && !segment.flags.any(control)
-    };
-    plain(later)
-        && plain(before)
+    is_plain_ack(later)
+        && is_plain_ack(before)
         && (later.source, later.destination) == (before.source, before.destination)
         && later.ack != before.ack
+}
+
+/// Whether nothing is in it but what its ACK's number says.
+fn is_plain_ack(segment: &Segment) -> bool {
+    let control = Flags::SYN | Flags::FIN | Flags::RST;
+    segment.payload_len() == 0 && segment.options.sack.is_empty() && !segment.flags.any(control)
 }
 
 impl Stage for Interrupts {

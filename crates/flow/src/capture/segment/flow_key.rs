@@ -24,21 +24,12 @@ impl FlowKey {
     pub fn of(segment: &Segment) -> (FlowKey, bool) {
         match (segment.source, segment.destination) {
             (SocketAddr::V4(source), SocketAddr::V4(destination)) => {
-                let end = |end: std::net::SocketAddrV4| (end.ip().to_bits(), end.port());
-                Self::of_ipv4(end(source), end(destination))
+                let [source, destination] =
+                    [source, destination].map(|end| (end.ip().to_bits(), end.port()));
+                Self::of_ipv4(source, destination)
             }
             (source, destination) => {
-                let bytes = |end: SocketAddr| {
-                    let address = match end {
-                        SocketAddr::V4(end) => end.ip().to_ipv6_mapped().octets(),
-                        SocketAddr::V6(end) => end.ip().octets(),
-                    };
-                    let mut bytes = [0; 18];
-                    bytes[..16].copy_from_slice(&address);
-                    bytes[16..].copy_from_slice(&end.port().to_be_bytes());
-                    bytes
-                };
-                let (source, destination) = (bytes(source), bytes(destination));
+                let (source, destination) = (end_as_bytes(source), end_as_bytes(destination));
                 (
                     FlowKey(KeyEnds::V6(source.min(destination), source.max(destination))),
                     source <= destination,
@@ -49,8 +40,8 @@ impl FlowKey {
 
     /// The same from the addresses and ports of an IPv4 packet.
     pub(crate) fn of_ipv4(source: (u32, u16), destination: (u32, u16)) -> (FlowKey, bool) {
-        let word = |(address, port): (u32, u16)| u64::from(address) << 16 | u64::from(port);
-        let (source, destination) = (word(source), word(destination));
+        let [source, destination] =
+            [source, destination].map(|(address, port)| u64::from(address) << 16 | u64::from(port));
         (
             FlowKey(KeyEnds::V4(source.min(destination), source.max(destination))),
             source <= destination,
@@ -71,11 +62,6 @@ impl FlowKey {
 
     /// The number of its shard, out of `count`: the same in every process and for both directions.
     pub fn shard(&self, count: usize) -> usize {
-        let fold = |bytes: [u8; 18]| {
-            bytes
-                .iter()
-                .fold(0_u64, |sum, byte| sum.rotate_left(8).wrapping_mul(31) ^ u64::from(*byte))
-        };
         let (a, b) = match self.0 {
             KeyEnds::V4(a, b) => (a, b),
             KeyEnds::V6(a, b) => (fold(a), fold(b)),
@@ -86,6 +72,23 @@ impl FlowKey {
             .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         ((u128::from(mixed) * count as u128) >> 64) as usize
     }
+}
+
+/// An end's address and port, an address of IPv4 as one of IPv6.
+fn end_as_bytes(end: SocketAddr) -> [u8; 18] {
+    let address = match end {
+        SocketAddr::V4(end) => end.ip().to_ipv6_mapped().octets(),
+        SocketAddr::V6(end) => end.ip().octets(),
+    };
+    let mut bytes = [0; 18];
+    bytes[..16].copy_from_slice(&address);
+    bytes[16..].copy_from_slice(&end.port().to_be_bytes());
+    bytes
+}
+
+/// A number that every byte has a part in.
+fn fold(bytes: [u8; 18]) -> u64 {
+    bytes.iter().fold(0, |sum: u64, byte| sum.rotate_left(8).wrapping_mul(31) ^ u64::from(*byte))
 }
 
 #[cfg(test)]

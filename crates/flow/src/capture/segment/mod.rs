@@ -15,6 +15,7 @@ pub use options::{SackBlocks, TcpOptions};
 pub use record::PayloadStart;
 pub use sequence::SequenceNumber;
 
+use super::{half, word};
 use etherparse::{IpNumber, LaxIpSlice};
 use fullpipe_model::units::Bytes;
 use std::net::{IpAddr, SocketAddr};
@@ -158,12 +159,11 @@ impl Segment {
     #[inline]
     pub(crate) fn from_plain_ipv4(ip: &[u8], original_length: usize) -> Option<Segment> {
         let header = ip.first_chunk::<20>()?;
-        let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        let fragmented = half(6) & 0x3fff != 0;
+        let fragmented = half(header, 6)? & 0x3fff != 0;
         if header[0] != 0x45 || header[9] != IpNumber::TCP.0 || fragmented || original_length < 20 {
             return None;
         }
-        let total = match usize::from(half(2)) {
+        let total = match usize::from(half(header, 2)?) {
             0 => original_length,
             total if total < 20 => return None,
             total => total.min(original_length),
@@ -175,7 +175,7 @@ impl Segment {
         let fields = IpFields {
             source: address(12),
             destination: address(16),
-            ip_id: Some(half(4)),
+            ip_id: Some(half(header, 4)?),
             ce: header[1] & 3 == ECN_CE,
         };
         Self::from_tcp(tcp, total - 20, fields)
@@ -191,23 +191,19 @@ impl Segment {
         // A header that ends before the window is of no use; checksum and urgent pointer are not
         // needed.
         let header = tcp.first_chunk::<16>()?;
-        let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        let word = |at: usize| {
-            u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-        };
         let header_length = usize::from(header[12] >> 4) * 4;
         let is_broken = header_length < 20 || header_length > length;
         let options = tcp.get(20..header_length.min(tcp.len())).unwrap_or_default();
         let payload = tcp.get(header_length..).unwrap_or_default();
         Some(Segment {
-            source: SocketAddr::new(source, half(0)),
-            destination: SocketAddr::new(destination, half(2)),
+            source: SocketAddr::new(source, half(header, 0)?),
+            destination: SocketAddr::new(destination, half(header, 2)?),
             ip_id,
             ce,
-            seq: SequenceNumber(word(4)),
-            ack: SequenceNumber(word(8)),
+            seq: SequenceNumber(word(header, 4)?),
+            ack: SequenceNumber(word(header, 8)?),
             flags: Flags(header[13]),
-            window: half(14),
+            window: half(header, 14)?,
             payload: Bytes::new(length.saturating_sub(header_length) as u64),
             payload_start: PayloadStart::of(payload),
             options: TcpOptions::parse(options),

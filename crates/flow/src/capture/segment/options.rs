@@ -73,19 +73,16 @@ impl TcpOptions {
     }
 
     fn read(&mut self, kind: u8, value: &[u8]) {
-        let word = |at: usize| {
-            u32::from_be_bytes([value[at], value[at + 1], value[at + 2], value[at + 3]])
-        };
         match (kind, value.len()) {
             (2, 2) => self.mss = Some(Bytes::new(u16::from_be_bytes([value[0], value[1]]).into())),
             (3, 1) => self.window_scale = Some(value[0]),
             (4, 0) => self.sack_permitted = true,
             (5, length) if length % 8 == 0 => {
-                for at in (0..length).step_by(8) {
-                    self.sack.push(SequenceNumber(word(at)), SequenceNumber(word(at + 4)));
+                for (left, right) in pairs(value) {
+                    self.sack.push(SequenceNumber(left), SequenceNumber(right));
                 }
             }
-            (8, 8) => self.timestamps = Some((word(0), word(4))),
+            (8, 8) => self.timestamps = pairs(value).next(),
             (30, 1..) => self.multipath = true,
             (34, cookie) => self.fast_open = Some(cookie as u8),
             // Before the option had a number of its own, it was an experiment (RFC 6994) with this
@@ -96,6 +93,14 @@ impl TcpOptions {
             _ => {}
         }
     }
+}
+
+/// The numbers of four bytes in an option, two and two.
+fn pairs(value: &[u8]) -> impl Iterator<Item = (u32, u32)> {
+    let pairs = value.as_chunks().0.iter();
+    pairs.map(|[a, b, c, d, e, f, g, h]| {
+        (u32::from_be_bytes([*a, *b, *c, *d]), u32::from_be_bytes([*e, *f, *g, *h]))
+    })
 }
 
 #[cfg(test)]

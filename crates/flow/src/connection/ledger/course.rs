@@ -57,13 +57,13 @@ impl Course {
 
     /// Makes one stretch of each two; the longer one says what it was spent on.
     fn merge(&mut self) {
-        let both = |pair: &[(Spent, Duration)]| {
+        let merged = self.0.chunks(2).map(|pair| {
             let time = pair.iter().map(|(_, time)| *time);
             let time = time.fold(Duration::ZERO, Duration::saturating_add);
             let longer = pair.iter().max_by_key(|(_, time)| *time).map(|(what, _)| (*what, time));
             longer.unwrap_or((Spent::Idle, time))
-        };
-        self.0 = self.0.chunks(2).map(both).collect();
+        });
+        self.0 = merged.collect();
     }
 }
 

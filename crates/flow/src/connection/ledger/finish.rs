@@ -127,9 +127,9 @@ impl Ledger {
         self.first_paces(lags);
         if !both_ends && self.phase != LedgerPhase::SynSent {
             // One direction only: nothing says who waited for whom.
-            let all: Vec<Spent> = self.sums.iter().map(|(what, _)| what).collect();
-            let kept = |what: &Spent| matches!(what, Spent::Gone(_) | Spent::NotCaptured);
-            for what in all.into_iter().filter(|what| !kept(what)) {
+            let all = self.sums.iter().map(|(what, _)| what);
+            let other = all.filter(|what| !matches!(what, Spent::Gone(_) | Spent::NotCaptured));
+            for what in other.collect::<Vec<_>>() {
                 self.shift(what, Spent::NotCaptured, Duration::MAX);
             }
         }

@@ -20,12 +20,12 @@ impl Tracker {
         wireshark: LabelSet,
         corrected: Relabelled,
     ) {
-        let has = |flags| segment.flags.any(flags);
+        let flags = segment.flags;
         let (sender, receiver) = (&self.halves[from], &self.halves[1 - from]);
         let length = segment.payload_len();
         let is_probe =
             wireshark.contains(Label::KeepAlive) || wireshark.contains(Label::ZeroWindowProbe);
-        let what = match (has(Flags::SYN), has(Flags::ACK)) {
+        let what = match (flags.any(Flags::SYN), flags.any(Flags::ACK)) {
             (true, false) => What::Syn,
             (true, true) => What::SynAck,
             _ if is_probe => {
@@ -38,22 +38,22 @@ impl Tracker {
             }
             _ => What::Data,
         };
-        let closes = if has(Flags::RST) {
+        let closes = if flags.any(Flags::RST) {
             Some(Closes::Reset)
         } else {
-            has(Flags::FIN).then_some(Closes::Fin)
+            flags.any(Flags::FIN).then_some(Closes::Fin)
         };
-        let advertises = has(Flags::ACK) && !has(Flags::SYN | Flags::RST);
+        let advertises = flags.any(Flags::ACK) && !flags.any(Flags::SYN | Flags::RST);
         let mut event = LedgerEvent {
             at,
             from: from as u8,
             what,
-            has_all: has(Flags::ACK) && receiver.is_all_acknowledged_by(segment.ack),
+            has_all: flags.any(Flags::ACK) && receiver.is_all_acknowledged_by(segment.ack),
             has_unseen: wireshark.contains(Label::AckLostSegment),
             is_shut: advertises.then_some(segment.window == 0),
             closes,
             start: segment.payload_start,
-            is_pushed: has(Flags::PSH),
+            is_pushed: flags.any(Flags::PSH),
             is_short: false,
             length,
         };
@@ -73,14 +73,14 @@ impl Tracker {
             0 => [self.handshake.client_side(), self.handshake.server_side()],
             _ => [self.handshake.server_side(), self.handshake.client_side()],
         };
-        let to = |end: usize| {
+        let to = [0, 1].map(|end| {
             // The first answer of an application may be all that acknowledges data: a time that no
             // path takes tells nothing.
             let by_data = self.halves[1 - end].least_rtt().filter(|rtt| *rtt <= LONGEST_WAY);
             by_handshake[end].into_iter().chain(by_data).min().unwrap_or(Duration::ZERO)
-        };
+        });
         let whole = self.handshake.clean_rtt();
         let from_handshake = self.handshake.is_seen();
-        Lags { to: [to(0), to(1)], whole, client: client as u8, from_handshake }
+        Lags { to, whole, client: client as u8, from_handshake }
     }
 }

@@ -152,24 +152,27 @@ fn paced(seen: &Observed<'_>) -> Option<SocketCause> {
     let bound = seen.asked?.max_pacing_rate?;
     let (first, last) = seen.ends()?;
     let time = seen.samples.last()?.at.since(seen.samples.first()?.at);
-    let acked = |info: &TcpInfo| info.bytes_acked.unwrap_or(Bytes::ZERO);
-    let rate: Rate = acked(last).saturating_sub(acked(first)).per(time)?;
+    let [first, last] = [first, last].map(|info| info.bytes_acked.unwrap_or(Bytes::ZERO));
+    let rate: Rate = last.saturating_sub(first).per(time)?;
     (rate.as_f64() >= OF_PACING * bound.as_f64())
         .then_some(SocketCause::PacedByApplication { bound, rate })
 }
 
 /// A small write waits for an ACK that the receiver delays.
 fn delayed_ack(seen: &Observed<'_>) -> Option<SocketCause> {
-    let path_rtt = |info: &TcpInfo| info.min_rtt.unwrap_or(info.rtt);
-    let waits = |info: &&TcpInfo| {
-        let wait = info.rtt.saturating_sub(path_rtt(info));
-        let (least, most) = DELAYED_ACK;
-        (1..=2).contains(&info.unacked) && (least..=most).contains(&wait)
-    };
-    let infos = || seen.samples.iter().filter_map(|sample| sample.info.as_ref());
-    let (waiting, all) = (infos().filter(waits).count(), infos().count());
-    let info = infos().rfind(waits)?;
-    (2 * waiting > all).then(|| SocketCause::DelayedAck { rtt: info.rtt, path_rtt: path_rtt(info) })
+    let waiting: Vec<&TcpInfo> = seen.infos().filter(|info| awaits_ack(info)).collect();
+    let info = waiting.last()?;
+    let path_rtt = info.min_rtt.unwrap_or(info.rtt);
+    (2 * waiting.len() > seen.infos().count())
+        .then_some(SocketCause::DelayedAck { rtt: info.rtt, path_rtt })
+}
+
+/// Whether a small write waits for its ACK by as much longer than the path takes as a receiver
+/// delays it.
+fn awaits_ack(info: &TcpInfo) -> bool {
+    let wait = info.rtt.saturating_sub(info.min_rtt.unwrap_or(info.rtt));
+    let (least, most) = DELAYED_ACK;
+    (1..=2).contains(&info.unacked) && (least..=most).contains(&wait)
 }
 
 /// The writer is woken late.
@@ -201,8 +204,7 @@ fn idle_restart(seen: &Observed<'_>) -> Option<SocketCause> {
     if seen.settings.is_some_and(|settings| !settings.tcp_slow_start_after_idle) {
         return None;
     }
-    let infos: Vec<&TcpInfo> =
-        seen.samples.iter().filter_map(|sample| sample.info.as_ref()).collect();
+    let infos: Vec<&TcpInfo> = seen.infos().collect();
     let restarts = infos.windows(2).filter(|pair| {
         let [before, after] = pair else { return false };
         // `tcp_cwnd_restart` halves it for each timeout that passed without sending; nothing else

@@ -48,8 +48,8 @@ impl HostFacts<'_> {
             return None;
         }
         after.qdiscs.iter().find_map(|now| {
-            let same = |then: &&Qdisc| then.kind == now.kind && then.handle == now.handle;
-            let then = before.qdiscs.iter().find(same)?;
+            let mut before = before.qdiscs.iter();
+            let then = before.find(|then| then.kind == now.kind && then.handle == now.handle)?;
             shaped(carried, &after.device, then, now)
                 .or_else(|| dropped(carried.limit, &after.device, then, now))
         })
@@ -70,11 +70,15 @@ impl HostFacts<'_> {
 
 /// The class that sent most meanwhile: that of the connection, as far as the counters tell.
 fn busiest<'a>(then: &Qdisc, now: &'a Qdisc) -> Option<&'a Class> {
-    let sent = |class: &&Class| {
-        let before = then.classes.iter().find(|one| one.handle == class.handle);
-        class.sent.saturating_sub(before.map_or(Bytes::ZERO, |one| one.sent))
-    };
-    now.classes.iter().filter(|class| sent(class) > Bytes::ZERO).max_by_key(sent)
+    let sent = now.classes.iter().map(|class| (class, sent_since(then, class)));
+    let busy = sent.filter(|(_, sent)| *sent > Bytes::ZERO);
+    busy.max_by_key(|(_, sent)| *sent).map(|(class, _)| class)
+}
+
+/// What a class sent since its discipline was in the state `then`.
+fn sent_since(then: &Qdisc, class: &Class) -> Bytes {
+    let before = then.classes.iter().find(|one| one.handle == class.handle);
+    class.sent.saturating_sub(before.map_or(Bytes::ZERO, |one| one.sent))
 }
 
 fn shaped(carried: Carried, device: &str, then: &Qdisc, now: &Qdisc) -> Option<MachineCause> {

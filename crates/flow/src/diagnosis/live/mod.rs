@@ -19,7 +19,7 @@ pub use recording::connections;
 use crate::account::{AccountPart, LiveAccount};
 use crate::diagnosis::{Diagnosis, Explanation, Site, Sockets, SubCause};
 use crate::finding::{Finding, Headline, Remedy};
-use crate::limit::{Candidate, Cause, Limit, PathHint, Verdict};
+use crate::limit::{Candidate, Cause, Interval, Limit, PathHint, Verdict};
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::{Process, Sample, SocketOptions, TcpInfo};
 use fullpipe_model::tune::{HostSettings, MeasuredPath};
@@ -100,15 +100,18 @@ pub struct Observed<'a> {
 /// The role of a socket: the sender if more was sent than received while it was sampled. Where
 /// nothing moved, the sender is the one whose data waits.
 pub fn role(samples: &[Sample]) -> End {
-    let moved = |get: fn(&TcpInfo) -> Option<Bytes>| {
-        let counts = samples.iter().filter_map(|sample| get(sample.info.as_ref()?));
-        let (least, most) =
-            counts.fold((Bytes::MAX, Bytes::ZERO), |(a, b), one| (a.min(one), b.max(one)));
-        most.saturating_sub(least)
-    };
-    let (sent, received) = (moved(|info| info.bytes_acked), moved(|info| info.bytes_received));
+    let sent = moved(samples, |info| info.bytes_acked);
+    let received = moved(samples, |info| info.bytes_received);
     let waits = samples.last().is_some_and(|sample| sample.wqueue > sample.rqueue);
     if sent > received || (sent == received && waits) { End::Sender } else { End::Receiver }
+}
+
+/// By how much the least and the most of a counter differ.
+fn moved(samples: &[Sample], get: fn(&TcpInfo) -> Option<Bytes>) -> Bytes {
+    let counts = samples.iter().filter_map(|sample| get(sample.info.as_ref()?));
+    let (least, most) =
+        counts.fold((Bytes::MAX, Bytes::ZERO), |(a, b), one| (a.min(one), b.max(one)));
+    most.saturating_sub(least)
 }
 
 /// The kernel's account of a sender's time since its connection began.
@@ -266,9 +269,9 @@ impl Observed<'_> {
         // What a machine counted is no guess.
         let is_sure =
             |cause: &&Explanation| !is_guess || matches!(cause.sub_cause, SubCause::Machine(_));
-        let site = |cause: &Explanation| cause.sub_cause.site(headline.limit);
         let mut sure = causes.iter().filter(is_sure);
-        let explained = sure.find_map(|cause| Some((site(cause)?, cause.remedy)));
+        let explained =
+            sure.find_map(|cause| Some((cause.sub_cause.site(headline.limit)?, cause.remedy)));
         let (acts, remedy) = match explained {
             Some((Site::Path, remedy)) => (Acts::Path, Some(remedy)),
             Some((Site::End(end), remedy)) if end == self.role => (Acts::Here, Some(remedy)),
@@ -298,14 +301,19 @@ impl Observed<'_> {
         }
     }
 
-    /// The state in which the socket was last seen.
+    /// The states in which the socket was seen.
+    fn infos(&self) -> impl DoubleEndedIterator<Item = &TcpInfo> {
+        self.samples.iter().filter_map(|sample| sample.info.as_ref())
+    }
+
+    /// The last of them.
     fn info(&self) -> Option<&TcpInfo> {
-        self.samples.iter().rev().find_map(|sample| sample.info.as_ref())
+        self.infos().next_back()
     }
 
     /// The first and the last state.
     fn ends(&self) -> Option<(&TcpInfo, &TcpInfo)> {
-        self.samples.iter().find_map(|sample| sample.info.as_ref()).zip(self.info())
+        self.infos().next().zip(self.info())
     }
 
     fn lifetime(&self) -> Option<Lifetime> {
@@ -319,7 +327,7 @@ impl Observed<'_> {
 }
 
 fn mean_goodput(verdict: &Verdict) -> Rate {
-    let carried = verdict.intervals.iter().map(|one| one.evidence.goodput.over(one.length));
+    let carried = verdict.intervals.iter().map(Interval::carried);
     carried.sum::<Bytes>().per(verdict.time).unwrap_or(Rate::ZERO)
 }
 

@@ -126,11 +126,12 @@ fn settings(
     kernel: KernelVersion,
     shown: &BTreeMap<String, String>,
 ) -> Result<HostSettings, ParseSampleError> {
-    let bad = |name: &str| ParseSampleError::Json(format!("{name} has no value of its kind"));
     let mut settings = HostSettings::defaults(kernel);
     for sysctl in noted() {
         let Some(text) = shown.get(sysctl.name()) else { continue };
-        settings.read(sysctl, text).map_err(|_| bad(sysctl.name()))?;
+        settings.read(sysctl, text).map_err(|_| {
+            ParseSampleError::Json(format!("{} has no value of its kind", sysctl.name()))
+        })?;
     }
     Ok(settings)
 }

@@ -18,8 +18,7 @@ pub(super) fn measured(
     verdict: &Verdict,
     goodput: Rate,
 ) -> Option<MeasuredPath> {
-    let infos = || seen.samples.iter().filter_map(|sample| sample.info.as_ref());
-    let rtts = infos().flat_map(|info| [info.min_rtt, Some(info.rtt), Some(info.rcv_rtt)]);
+    let rtts = seen.infos().flat_map(|info| [info.min_rtt, Some(info.rtt), Some(info.rcv_rtt)]);
     let rtt = rtts.flatten().filter(|rtt| *rtt > Duration::ZERO).min()?;
     if goodput == Rate::ZERO {
         return None;
@@ -28,7 +27,7 @@ pub(super) fn measured(
     let framing = Framing::IP_1500;
     let peak = verdict.peak_goodput().filter(|_| verdict.share(Limit::Link) >= LINK_LEAST);
     let rate = peak.map(|peak| on_the_link(framing, peak));
-    let slowest = infos().map(|info| info.rtt).max().unwrap_or(rtt);
+    let slowest = seen.infos().map(|info| info.rtt).max().unwrap_or(rtt);
     let queue = peak.map(|peak| peak.over(slowest.saturating_sub(rtt)));
     // A receiver does not know what was sent again.
     let losses = (seen.role == End::Sender).then(|| Losses::of(verdict, framing.mss(), 1.0));
@@ -95,9 +94,8 @@ fn other_end(seen: &Observed<'_>, limit: Limit, goodput: Rate) -> MeasuredEnd {
         let kernel = seen.settings.map(|settings| settings.kernel);
         return MeasuredEnd { kernel, application_rate, ..socket(seen.other, role) };
     }
-    let infos = seen.samples.iter().filter_map(|sample| sample.info.as_ref());
     let window = match role {
-        End::Receiver => infos.filter_map(|info| info.snd_wnd).max(),
+        End::Receiver => seen.infos().filter_map(|info| info.snd_wnd).max(),
         End::Sender => None,
     };
     MeasuredEnd { window, application_rate, ..MeasuredEnd::default() }

@@ -51,12 +51,8 @@ pub fn connections(
         let role = role(&socket.samples);
         // Of two ends of one connection the sender's counters tell more, so that one answers.
         if let Some(other) = other {
-            let is_sender = |end: &RecordedSocket| self::role(&end.samples) == End::Sender;
-            let answers = if is_sender(socket) == is_sender(&sockets[other]) {
-                at < other
-            } else {
-                role == End::Sender
-            };
+            let is_same_role = role == self::role(&sockets[other].samples);
+            let answers = if is_same_role { at < other } else { role == End::Sender };
             if !answers {
                 continue;
             }
@@ -151,21 +147,22 @@ fn diagnosed(
     let verdict = &diagnosis.verdict;
     let goodput = mean_goodput(verdict);
     let (connection, direction) = connection(seen, &diagnosis, id, first)?;
-    let start = connection.start;
-    let owner = |local| if local == connection.client { Owner::Client } else { Owner::Server };
-    let series = |samples: &[Sample]| {
-        let local = samples.first()?.local;
-        Some(SocketSeries::new(owner(local), samples, start, SAMPLES))
-    };
-    let sockets = trace.map(|_| [seen.samples, seen.other].into_iter().filter_map(series));
+    let ends = trace.map(|_| [seen.samples, seen.other]).into_iter().flatten();
     let sampled = Sampled {
         direction,
         causes: seen.causes(&diagnosis.headline(), verdict, goodput),
         path: path::measured(seen, verdict, goodput),
-        sockets: sockets.into_iter().flatten().collect(),
+        sockets: ends.filter_map(|samples| series(samples, &connection)).collect(),
     };
     let trace = trace.map(|bounds| Trace::from_samples(seen.samples, seen.role, direction, bounds));
     Some(DiagnosedConnection::from_samples(connection, diagnosis, sampled, trace))
+}
+
+/// The samples of one end's socket, for the graphs.
+fn series(samples: &[Sample], connection: &Connection) -> Option<SocketSeries> {
+    let is_client = samples.first()?.local == connection.client;
+    let end = if is_client { Owner::Client } else { Owner::Server };
+    Some(SocketSeries::new(end, samples, connection.start, SAMPLES))
 }
 
 /// The facts that samples of one socket show, and the direction of its data. Nobody sees in them
@@ -222,16 +219,15 @@ fn sent(seen: &Observed<'_>, diagnosis: &Diagnosis) -> DirectionFacts {
     let acked = bytes_rise(seen, |info| info.bytes_acked).unwrap_or_default();
     let packets = rise(seen, |info| info.segs_out).unwrap_or_default();
     let again = rise(seen, |info| Some(info.total_retrans)).unwrap_or_default();
-    let infos = || seen.samples.iter().filter_map(|sample| sample.info.as_ref());
-    let rtts = infos().map(|info| info.rtt).filter(|rtt| *rtt > Duration::ZERO).collect();
+    let rtts = seen.infos().map(|info| info.rtt).filter(|rtt| *rtt > Duration::ZERO).collect();
     let payload = bytes_rise(seen, |info| info.bytes_sent).unwrap_or(acked);
     DirectionFacts {
         wire: on_the_wire(payload, packets),
         payload,
-        payload_max: infos().map(|info| info.snd_mss).max().unwrap_or_default(),
+        payload_max: seen.infos().map(|info| info.snd_mss).max().unwrap_or_default(),
         rtt: round_trips(rtts, seen.info().and_then(|info| info.min_rtt)),
-        window: windows(infos().filter_map(|info| info.rcv_wnd).collect()),
-        in_flight_max: infos().map(TcpInfo::in_flight).max().unwrap_or_default(),
+        window: windows(seen.infos().filter_map(|info| info.rcv_wnd).collect()),
+        in_flight_max: seen.infos().map(TcpInfo::in_flight).max().unwrap_or_default(),
         labels: LabelCounts::only(Label::Retransmission, u32::try_from(again).unwrap_or(u32::MAX)),
         ..facts(acked, packets, diagnosis, seen.role == End::Sender)
     }
@@ -241,12 +237,11 @@ fn sent(seen: &Observed<'_>, diagnosis: &Diagnosis) -> DirectionFacts {
 fn received(seen: &Observed<'_>, diagnosis: &Diagnosis) -> DirectionFacts {
     let payload = bytes_rise(seen, |info| info.bytes_received).unwrap_or_default();
     let packets = rise(seen, |info| info.segs_in).unwrap_or_default();
-    let infos = || seen.samples.iter().filter_map(|sample| sample.info.as_ref());
-    let rtts = infos().map(|info| info.rcv_rtt).filter(|rtt| *rtt > Duration::ZERO).collect();
+    let rtts = seen.infos().map(|info| info.rcv_rtt).filter(|rtt| *rtt > Duration::ZERO).collect();
     DirectionFacts {
-        payload_max: infos().map(|info| info.rcv_mss).max().unwrap_or_default(),
+        payload_max: seen.infos().map(|info| info.rcv_mss).max().unwrap_or_default(),
         rtt: round_trips(rtts, None),
-        window: windows(infos().filter_map(|info| info.snd_wnd).collect()),
+        window: windows(seen.infos().filter_map(|info| info.snd_wnd).collect()),
         ..facts(payload, packets, diagnosis, seen.role == End::Receiver)
     }
 }

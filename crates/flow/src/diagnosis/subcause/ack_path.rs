@@ -37,13 +37,13 @@ impl AckPath {
             return None;
         }
         let shortest = facts.rtt.min?;
-        let mean = |all: Duration| Duration::from_nanos(all.as_nanos() / u64::from(delays.count));
-        let (wait, excess) = (mean(delays.acks), mean(delays.round_trips));
+        let [wait, excess, differs] = [delays.acks, delays.round_trips, delays.difference]
+            .map(|all| Duration::from_nanos(all.as_nanos() / u64::from(delays.count)));
         let least = OF_ROUND_TRIP * shortest.as_secs_f64();
         let is_long = wait >= WAIT_LEAST && wait.as_secs_f64() >= least;
         let is_theirs = wait.as_secs_f64() >= OF_EXCESS * excess.as_secs_f64();
-        let differs = mean(delays.difference).as_secs_f64();
-        if !is_long || !is_theirs || differs > DIFFERENCE_MOST * excess.as_secs_f64() {
+        let most = DIFFERENCE_MOST * excess.as_secs_f64();
+        if !is_long || !is_theirs || differs.as_secs_f64() > most {
             return None;
         }
         let manner = seen.receiver_facts().manner;

@@ -4,7 +4,7 @@
 //! window; one request after another for blocks of one size is a window of one block.
 
 use super::DataSeen;
-use crate::limit::{Interval, Limit, Verdict};
+use crate::limit::{Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration};
 
 /// The least number of pauses that an answer ended, and the least fraction of all pauses.
@@ -74,8 +74,8 @@ const LARGEST: u64 = 1460;
 
 /// The amount in flight to which intervals come back again and again. `None` where it varies.
 fn fixed_bound(verdict: &Verdict) -> Option<Bytes> {
-    let flight = |one: &Interval| one.evidence.in_flight;
-    let mut flights: Vec<Bytes> = verdict.intervals.iter().map(flight).collect();
+    let intervals = verdict.intervals.iter();
+    let mut flights: Vec<Bytes> = intervals.map(|one| one.evidence.in_flight).collect();
     flights.retain(|flight| *flight > Bytes::ZERO);
     flights.sort_unstable();
     let bound = *flights.get(flights.len().saturating_sub(1) * 9 / 10)?;
@@ -88,9 +88,10 @@ fn fixed_bound(verdict: &Verdict) -> Option<Bytes> {
 
 /// The median receive window, if it had room all of the time.
 fn open_window(verdict: &Verdict, bound: Bytes) -> Option<Bytes> {
-    let of_time = |one: &Interval| one.evidence.window_full * one.length.as_secs_f64();
-    let full: f64 = verdict.intervals.iter().map(of_time).sum();
-    let windows = verdict.intervals.iter().filter_map(|one| one.evidence.window);
+    let intervals = verdict.intervals.iter();
+    let full = intervals.clone().map(|one| one.evidence.window_full * one.length.as_secs_f64());
+    let full: f64 = full.sum();
+    let windows = intervals.filter_map(|one| one.evidence.window);
     let mut windows: Vec<Bytes> = windows.map(|window| window.bytes()).collect();
     windows.sort_unstable();
     let window = *windows.get(windows.len() / 2)?;

@@ -79,10 +79,9 @@ fn most_in_flight(intervals: &[Interval]) -> Bytes {
 /// `before`, by a factor of `GROWS` or more from one interval to the next. `None` where it did
 /// not.
 fn growth(burst: &[Interval], before: Bytes) -> Option<Duration> {
-    let flight = |interval: &Interval| interval.evidence.in_flight.as_f64();
-    let is_anew = burst.first().is_some_and(|one| before.as_f64() >= SHRINKS * flight(one));
-    let steps =
-        burst.windows(2).take_while(|pair| flight(&pair[1]) >= GROWS * flight(&pair[0])).count();
+    let flights: Vec<f64> = burst.iter().map(|one| one.evidence.in_flight.as_f64()).collect();
+    let is_anew = flights.first().is_some_and(|first| before.as_f64() >= SHRINKS * first);
+    let steps = flights.windows(2).take_while(|pair| pair[1] >= GROWS * pair[0]).count();
     let time = burst[..burst.len().min(steps + 1)].iter().map(|interval| interval.length).sum();
     (is_anew && steps >= STEPS_LEAST).then_some(time)
 }

@@ -85,7 +85,7 @@ impl DataSeen<'_> {
 /// when the bucket may have overflowed.
 fn rate_after(verdict: &Verdict, first: usize, waited: Duration) -> Option<Rate> {
     let later = verdict.intervals.get(first + 1..)?;
-    let bytes: Bytes = later.iter().map(carried).sum();
+    let bytes: Bytes = later.iter().map(Interval::carried).sum();
     let time: Duration = later.iter().map(|interval| interval.length).sum();
     bytes.per(time.saturating_sub(waited))
 }
@@ -95,14 +95,10 @@ fn bucket(verdict: &Verdict, first: usize, rate: Rate) -> Bytes {
     let (mut excess, mut most) = (0.0_f64, 0.0_f64);
     for interval in &verdict.intervals[..=first] {
         let refilled = rate.over(interval.length).as_f64();
-        excess = (excess + carried(interval).as_f64() - refilled).max(0.0);
+        excess = (excess + interval.carried().as_f64() - refilled).max(0.0);
         most = most.max(excess);
     }
     Bytes::from_f64(most)
-}
-
-fn carried(interval: &Interval) -> Bytes {
-    interval.evidence.goodput.over(interval.length)
 }
 
 /// The median of the intervals' least round trips, minus the least of all.

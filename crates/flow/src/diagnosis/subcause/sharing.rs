@@ -2,7 +2,7 @@
 //! therefore much steadier than each.
 
 use crate::limit::{Cause, Limit, Verdict};
-use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
+use fullpipe_model::units::{Duration, Instant, Rate};
 
 /// Number of parts into which a connection's time is cut, and the least length of one. A part is
 /// several round trips long, so that late acknowledgements do not matter.
@@ -64,9 +64,9 @@ fn rates(verdict: &Verdict, start: Instant, part: Duration) -> [f64; PARTS] {
     let mut bytes = [0.0; PARTS];
     let length = part.as_secs_f64();
     for interval in &verdict.intervals {
-        let offset = |at: Instant| at.since(start).as_secs_f64() - start.since(at).as_secs_f64();
-        let (from, to) = (offset(interval.start), offset(interval.start + interval.length));
-        let carried: Bytes = interval.evidence.goodput.over(interval.length);
+        let [from, to] = [interval.start, interval.start + interval.length]
+            .map(|at| at.since(start).as_secs_f64() - start.since(at).as_secs_f64());
+        let carried = interval.carried();
         let first = (from / length).floor().max(0.0) as usize;
         let last = (to / length).floor().clamp(-1.0, PARTS as f64 - 1.0);
         for (at, sum) in bytes.iter_mut().enumerate().skip(first) {

@@ -3,7 +3,7 @@
 //! it does not know of the scale itself, and drops what lies beyond that number.
 
 use super::DataSeen;
-use fullpipe_model::units::{Bytes, Window};
+use fullpipe_model::units::Bytes;
 
 /// Data stops at the number in the window field so often, and never passes it.
 const STOPS_LEAST: u32 = 8;
@@ -39,8 +39,7 @@ impl WindowScale {
         let (passage, receiver) = (seen.facts().passage, seen.receiver_facts());
         let window = receiver.window;
         let agreed = window.scale?;
-        let bytes = |window: Option<Window>| window.map(|window| window.bytes());
-        let largest = bytes(window.max)?;
+        let largest = window.max?.bytes();
         if let Some(real) = window.scale_inferred.filter(|real| *real > agreed) {
             let meant = Bytes::new(largest.get().saturating_mul(1 << (real - agreed)));
             return Some(WindowScale { taken: largest, meant, sign: ScaleSign::Rewritten });

@@ -28,7 +28,6 @@ impl Loss {
     pub(super) fn of<'a>(ends: impl Iterator<Item = (&'a TcpInfo, &'a TcpInfo)>) -> Option<Loss> {
         let (mut sent, mut again, mut spurious) = (0, 0, 0);
         for (first, last) in ends {
-            let grown = |a: Option<u32>, b: Option<u32>| Some(u64::from(b?.wrapping_sub(a?)));
             sent += grown(first.data_segs_out, last.data_segs_out)?;
             let sent_again = u64::from(last.total_retrans.wrapping_sub(first.total_retrans));
             let needless = grown(first.dsack_dups, last.dsack_dups).unwrap_or(0);
@@ -50,6 +49,11 @@ impl Loss {
             share_most: most,
         }
     }
+}
+
+/// By how much a counter grew that may begin anew; `None` where the kernel does not count it.
+fn grown(first: Option<u32>, last: Option<u32>) -> Option<u64> {
+    Some(last?.wrapping_sub(first?).into())
 }
 
 /// Wilson's interval for `hits` of `all` at 95 %: "Probable Inference, the Law of Succession, and

@@ -36,11 +36,9 @@ impl PathTestRun<'_> {
         let machine = self.machine(answer.as_ref());
         let base_rtt = self.base_rtt();
         let (loaded_rtt, longest_rtt) = self.loaded_rtt();
-        let last = |get: fn(&TcpInfo) -> Option<Bytes>| {
-            let info = most.sender.samples.iter().rev().find_map(|sample| sample.info.as_ref());
-            info.and_then(get).filter(|bytes| *bytes > Bytes::ZERO)
-        };
-        let (mtu, mss) = (last(|info| Some(info.pmtu)), last(|info| Some(info.snd_mss)));
+        let last = most.sender.samples.iter().rev().find_map(|sample| sample.info.as_ref());
+        let [mtu, mss] = [last.map(|info| info.pmtu), last.map(|info| info.snd_mss)]
+            .map(|size| size.filter(|bytes| *bytes > Bytes::ZERO));
         let steady = self.steady().unwrap_or(goodput);
         let is_full = machine.is_none() && answer.as_ref().is_some_and(fills_path);
         let windows = most.sender.samples.iter().filter_map(|sample| sample.info.as_ref()?.snd_wnd);
@@ -85,23 +83,8 @@ impl PathTestRun<'_> {
 
     /// What limited a connection, by both ends' samples, with what the receiver's host knows of it.
     fn answer(&self, one: &TestConnection) -> Option<Answer> {
-        let observed = |role, settings| {
-            let (samples, other) = match role {
-                End::Sender => (&one.sender.samples, &one.receiver.samples),
-                End::Receiver => (&one.receiver.samples, &one.sender.samples),
-            };
-            Observed {
-                role,
-                samples,
-                other,
-                asked: Some(asked()),
-                settings,
-                host: HostFacts::default(),
-            }
-            .answer()
-        };
-        let mut answer = observed(End::Sender, Some(self.sender_settings))?;
-        if let Some(receiver) = observed(End::Receiver, Some(self.receiver_settings)) {
+        let mut answer = self.answer_of(one, End::Sender)?;
+        if let Some(receiver) = self.answer_of(one, End::Receiver) {
             let known: Vec<&str> =
                 answer.causes.iter().map(|cause| cause.sub_cause.name()).collect();
             let new = receiver
@@ -118,6 +101,17 @@ impl PathTestRun<'_> {
             (acts, _) => acts,
         };
         Some(answer)
+    }
+
+    /// What limited a connection, as the host of one of its ends sees it.
+    fn answer_of(&self, one: &TestConnection, role: End) -> Option<Answer> {
+        let (sender, receiver) = (&one.sender.samples, &one.receiver.samples);
+        let (samples, other, settings) = match role {
+            End::Sender => (sender, receiver, self.sender_settings),
+            End::Receiver => (receiver, sender, self.receiver_settings),
+        };
+        let (asked, host) = (Some(asked()), HostFacts::default());
+        Observed { role, samples, other, asked, settings: Some(settings), host }.answer()
     }
 
     /// Whether a machine was the limit: a thread that moves data had no more time, or a socket
@@ -196,9 +190,10 @@ fn policed(one: &TestConnection) -> bool {
 
 /// Whether the path itself was the limit for most of the time: full, or losing what is sent.
 fn fills_path(answer: &Answer) -> bool {
-    let of = |limit| answer.limits.iter().filter(move |one| one.limit == limit);
-    let link: f64 = of(Limit::Link).map(|one| one.share).sum();
-    let slow: f64 = of(Limit::CongestionWindow(Cause::SlowStart)).map(|one| one.share).sum();
+    let [link, slow] = [Limit::Link, Limit::CongestionWindow(Cause::SlowStart)].map(|limit| {
+        let of_limit = answer.limits.iter().filter(|one| one.limit == limit);
+        of_limit.map(|one| one.share).sum::<f64>()
+    });
     link >= PATH_LEAST * (1.0 - slow).max(0.0) && link > 0.0
 }
 

@@ -65,13 +65,8 @@ impl Rfc6349 {
         // The kernel tunes both ends of each connection; what they reached is what TCP had.
         let ideal = ideal_throughput(bottleneck, mtu, Window::UNLIMITED, baseline);
         let ideal_time = ideal.time_for(measured.received)?;
-        let count = |get: fn(&TcpInfo) -> Option<Bytes>| {
-            let sum = run.connections.iter().filter_map(|seen| {
-                seen.sender.samples.iter().rev().find_map(|sample| get(sample.info.as_ref()?))
-            });
-            sum.fold(Bytes::ZERO, Bytes::saturating_add)
-        };
-        let (sent, again) = (count(|info| info.bytes_sent), count(|info| info.bytes_retrans));
+        let sent = run.count_of_senders(|info| info.bytes_sent);
+        let again = run.count_of_senders(|info| info.bytes_retrans);
         let buffers = run.connections.iter().flat_map(|one| &one.sender.samples);
         Some(Rfc6349 {
             mtu,
@@ -93,6 +88,16 @@ impl Rfc6349 {
                 .loaded_rtt
                 .and_then(|average| buffer_delay(average, baseline)),
         })
+    }
+}
+
+impl PathTestRun<'_> {
+    /// The last values of a counter of each connection's sender, added up.
+    fn count_of_senders(&self, get: fn(&TcpInfo) -> Option<Bytes>) -> Bytes {
+        let counts = self.connections.iter().filter_map(|seen| {
+            seen.sender.samples.iter().rev().find_map(|sample| get(sample.info.as_ref()?))
+        });
+        counts.fold(Bytes::ZERO, Bytes::saturating_add)
     }
 }
 

@@ -37,15 +37,15 @@ pub(super) fn second_half_rate(
     let start = moments.iter().filter_map(|one| one.first()).map(|one| one.0).min()?;
     let end = moments.iter().filter_map(|one| one.last()).map(|one| one.0).max()?;
     let middle = start + Duration::from_nanos(end.since(start).as_nanos() / 2);
-    let carried = |one: &Vec<(Instant, Bytes)>| at(one, end).saturating_sub(at(one, middle));
-    let sum = moments.iter().map(carried).fold(Bytes::ZERO, Bytes::saturating_add);
+    let carried = moments.iter().map(|one| at(one, end).saturating_sub(at(one, middle)));
+    let sum = carried.fold(Bytes::ZERO, Bytes::saturating_add);
     sum.per(end.since(middle)).filter(|rate| *rate > Rate::ZERO)
 }
 
 /// The moments at which a count was seen, from the last before it grew to the first at its end.
 fn growing(samples: &[Sample], count: fn(&TcpInfo) -> Option<Bytes>) -> Vec<(Instant, Bytes)> {
-    let seen = |sample: &Sample| Some((sample.at, count(sample.info.as_ref()?)?));
-    let mut moments: Vec<(Instant, Bytes)> = samples.iter().filter_map(seen).collect();
+    let seen = samples.iter().filter_map(|sample| Some((sample.at, count(sample.info.as_ref()?)?)));
+    let mut moments: Vec<(Instant, Bytes)> = seen.collect();
     let last = moments.last().map_or(Bytes::ZERO, |one| one.1);
     let whole = moments.iter().position(|one| one.1 >= last).map_or(0, |at| at + 1);
     moments.truncate(whole);

@@ -48,7 +48,7 @@ impl<'a> Brief<'a> {
         let window_grows = self.window_grows();
         // What a path drops that is busy most of the time, its queue had no room for.
         let is_busy = self.time_of_bytes() > MOST * self.time();
-        let told = |(at, mut interval): (usize, Interval)| {
+        let told = intervals.into_iter().enumerate().map(|(at, mut interval)| {
             let limit = interval.limit();
             let is_seen = match limit {
                 Limit::CongestionWindow(Cause::Loss) => !is_busy,
@@ -65,8 +65,8 @@ impl<'a> Brief<'a> {
                 interval.candidates.truncate(1);
             }
             interval
-        };
-        intervals.into_iter().enumerate().map(told).collect()
+        });
+        told.collect()
     }
 
     /// What held most of the transfer; unknown where all of it left at once and passed at once.
@@ -121,11 +121,11 @@ impl<'a> Brief<'a> {
     /// The seconds from the first data to the end of the last.
     fn until_last(&self) -> f64 {
         let last = self.features.iter().rposition(|f| f.sent > 0).unwrap_or(0);
-        let seconds = |(at, f): (usize, &Features)| {
+        let seconds = self.features.iter().enumerate().map(|(at, f)| {
             let idle = if at >= last { f.part(f.idle) } else { 0.0 };
             f.length.as_secs_f64() * (1.0 - idle)
-        };
-        self.features.iter().enumerate().map(seconds).sum()
+        });
+        seconds.sum()
     }
 
     /// The seconds in which something was in flight.
@@ -188,16 +188,15 @@ impl<'a> Brief<'a> {
     /// Whether the application wrote it bit by bit: most segments are not full, or there are
     /// more flights than a congestion window needs that grows with each.
     fn is_written_in_pieces(&self) -> bool {
-        let count = |of: fn(&Features) -> u32| self.features.iter().map(of).sum::<u32>();
-        let segments = count(|f| f.segments);
+        let segments: u32 = self.features.iter().map(|f| f.segments).sum();
         2 * self.pieces > segments
             || f64::from(segments) < fewest_segments(self.flights - self.turns)
     }
 
     /// Whether the receiver's window only had not grown yet.
     fn window_grows(&self) -> bool {
-        let windows = || self.features.iter().map(window_of).filter(|window| *window > 0.0);
-        windows().next().zip(windows().next_back()).is_some_and(|(first, last)| last > first)
+        let mut windows = self.features.iter().map(window_of).filter(|window| *window > 0.0);
+        windows.next().zip(windows.next_back()).is_some_and(|(first, last)| last > first)
     }
 }
 

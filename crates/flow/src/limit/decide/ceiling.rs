@@ -30,11 +30,9 @@ impl Transfer<'_> {
         if tops.len() < CEILINGS_LEAST {
             return false;
         }
-        let part = Duration::from_secs_f64(base.as_secs_f64() * QUEUE_PART);
-        let is_delayed = |top: &&Top| {
-            top.rtt.is_some_and(|rtt| rtt.saturating_sub(base) >= QUEUE_LEAST.max(part))
-        };
-        let delayed = tops.iter().filter(is_delayed).count();
+        let least = QUEUE_LEAST.max(Duration::from_secs_f64(base.as_secs_f64() * QUEUE_PART));
+        let rtts = tops.iter().filter_map(|top| top.rtt);
+        let delayed = rtts.filter(|rtt| rtt.saturating_sub(base) >= least).count();
         let in_flight = Sorted::new(tops.iter().map(|top| top.in_flight));
         let spread = in_flight.percentile(90) - in_flight.percentile(10);
         let rate = Sorted::new(tops.iter().map(|top| top.rate)).percentile(50);
@@ -52,8 +50,8 @@ impl Transfer<'_> {
         let lengths = &self.surroundings.lengths;
         let all: f64 = lengths.iter().sum();
         let bits: u64 = self.features.iter().map(|f| f.delivered * 8).sum();
-        let is_held = |at: &usize| self.is_held_by_a_host(*at, false);
-        let held: f64 = (0..lengths.len()).filter(is_held).map(|at| lengths[at]).sum();
+        let held = (0..lengths.len()).filter(|at| self.is_held_by_a_host(*at, false));
+        let held: f64 = held.map(|at| lengths[at]).sum();
         bits as f64 >= BUSY_AT_CEILING * rate * all && held <= HELD_AT_CEILING * all
     }
 

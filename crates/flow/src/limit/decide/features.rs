@@ -84,6 +84,16 @@ impl Features {
         self.segments == 0 && self.delivered == 0 && self.in_flight_max == Bytes::ZERO
     }
 
+    /// Whether something was sent again.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.retransmissions > 0
+    }
+
+    /// Whether its round trip is at least this much longer than the path's own.
+    pub(super) fn is_delayed(&self, base: Duration, least: Duration) -> bool {
+        self.rtt.get().is_some_and(|rtt| rtt.saturating_sub(base) >= least)
+    }
+
     /// Adds an interval that follows.
     pub fn absorb(&mut self, later: &Features) {
         self.length = self.length.saturating_add(later.length);

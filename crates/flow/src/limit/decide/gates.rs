@@ -117,45 +117,41 @@ impl Transfer<'_> {
     /// Whether the window closes: it falls below what it was, or stays where it is while data
     /// arrives.
     fn window_closes(&self) -> bool {
-        let is_closed = |at: &usize| {
-            let window = window_of(&self.features[*at]);
-            window < CLOSED_TO * self.window_peak[*at]
-        };
-        let closed = (0..self.features.len()).filter(is_closed).count() as f64;
-        let sum = |of: fn(&Features) -> u64| self.features.iter().map(of).sum::<u64>() as f64;
+        let peaks = self.features.iter().zip(&self.window_peak);
+        let closed = peaks.filter(|(f, peak)| window_of(f) < CLOSED_TO * *peak).count() as f64;
+        let unread: u64 = self.features.iter().map(|f| u64::from(f.unread)).sum();
+        let delivered: u64 = self.features.iter().map(|f| f.delivered).sum();
         closed >= CLOSED_PART * self.features.len() as f64
-            || ratio(sum(|f| f.unread.into()), sum(|f| f.delivered)) >= UNREAD_PART
+            || ratio(unread as f64, delivered as f64) >= UNREAD_PART
     }
 
     /// What the time between drops shows. From one drop to the next, or to the end, the amount in
     /// flight grows, or stays below what it was before: drops shape it. A buffer's bound is reached
     /// and stays, and no drop lowers it. Where the rate grows with it, the link has room.
     fn after_drops(&self) -> AfterDrops {
-        let is_lossy = |f: &Features| f.retransmissions > 0;
-        let Some(first) = self.features.iter().position(is_lossy) else {
+        let Some(first) = self.features.iter().position(Features::is_lossy) else {
             return AfterDrops::default();
         };
         let (mut shaped, mut with_room, mut seen, mut from) = (0.0, 0.0, 0.0, first);
         // Slow start ends far above any bound, so only what comes after its drop is compared.
         let mut before = 0.0_f64;
-        for run in self.features[first..].chunk_by(|a, b| is_lossy(a) == is_lossy(b)) {
+        for run in self.features[first..].chunk_by(|a, b| a.is_lossy() == b.is_lossy()) {
             let lengths = &self.surroundings.lengths[from..from + run.len()];
             from += run.len();
             let now = most_in_flight(run);
-            if is_lossy(&run[0]) || run.len() < RUN_LEAST {
+            if run[0].is_lossy() || run.len() < RUN_LEAST {
                 continue;
             }
             let is_lower = now < LOWER_AFTER_DROP * before;
             before = before.max(now);
-            let flight = |number| of_quarter(run, number, Features::in_flight_mean);
-            let rate = |number| of_quarter(run, number, |f| f.delivered as f64);
-            let grows = flight(3) >= GROWS_AFTER_DROP * flight(0);
+            let grows = ends_higher(run, Features::in_flight_mean);
             let ends_in_drop = from < self.features.len();
             let goes_on = ends_in_drop || grows_steadily(run);
             let time: f64 = lengths.iter().sum();
             seen += time;
             shaped += if (grows && goes_on) || is_lower { time } else { 0.0 };
-            with_room += if grows && rate(3) >= GROWS_AFTER_DROP * rate(0) { time } else { 0.0 };
+            let has_room = grows && ends_higher(run, |f| f.delivered as f64);
+            with_room += if has_room { time } else { 0.0 };
         }
         let is_enough = seen >= RUNS_PART * self.surroundings.lengths.iter().sum::<f64>();
         AfterDrops {
@@ -168,11 +164,12 @@ impl Transfer<'_> {
     /// a queue: the drops cost it little.
     fn is_mostly_at_capacity(&self) -> bool {
         let all: u64 = self.features.iter().map(|f| f.delivered).sum();
-        let is_first = |sum: &mut u64, f: &Features| {
-            *sum += f.delivered;
-            Some(2 * *sum <= all)
-        };
-        let half = self.features.iter().scan(0, is_first).take_while(|is_first| *is_first).count();
+        let mut sum = 0;
+        let first = self.features.iter().take_while(|f| {
+            sum += f.delivered;
+            2 * sum <= all
+        });
+        let half = first.count();
         let bytes: u64 = self.features[half..].iter().map(|f| f.delivered).sum();
         let time: f64 = self.surroundings.lengths[half..].iter().sum();
         let rate = ratio(bytes as f64 * 8.0, time);
@@ -183,19 +180,19 @@ impl Transfer<'_> {
     /// Whether the path delayed data in half of the intervals.
     fn is_mostly_queued(&self) -> bool {
         let Some(base) = self.rtt.filter(|_| self.hint.is_none()) else { return true };
-        let seen = || self.features.iter().filter_map(|f| f.rtt.get());
-        2 * seen().filter(|rtt| rtt.saturating_sub(base) >= least_sign(base)).count()
-            >= seen().count()
+        let least = least_sign(base);
+        let late = self.features.iter().filter(|f| f.is_delayed(base, least)).count();
+        2 * late >= self.features.iter().filter(|f| f.rtt.get().is_some()).count()
     }
 
     /// Whether hardly ever more than one segment was under way, and none was delayed: there was
     /// nothing that could wait for a link, as in a conversation of small questions.
     fn sends_one_by_one(&self) -> bool {
         let Some(base) = self.rtt.filter(|_| self.hint.is_none()) else { return false };
-        let is_late = |rtt: &Duration| rtt.saturating_sub(base) >= least_sign(base);
+        let least = least_sign(base);
         let more =
             self.features.iter().filter(|f| f.in_flight_max.get() > f.segment.into()).count();
-        let late = self.features.iter().filter_map(|f| f.rtt.get()).filter(is_late).count();
+        let late = self.features.iter().filter(|f| f.is_delayed(base, least)).count();
         10 * more.max(late) <= self.features.len()
     }
 
@@ -209,13 +206,14 @@ impl Transfer<'_> {
         let is_asked = self.is_at_sender && self.hint.is_none() && !self.has_repairs;
         let Some(base) = self.rtt.filter(|_| is_asked) else { return true };
         let least = least_sign(base);
-        let is_delayed = |f: &&Features| {
+        let delayed = self.features.iter().enumerate().filter(|(_, f)| {
             let few = f.in_flight_max.get() <= FEW_SEGMENTS * u64::from(f.segment);
-            !few && f.rtt.get().is_some_and(|rtt| rtt.saturating_sub(base) >= least)
-        };
+            !few && f.is_delayed(base, least)
+        });
+        let delayed: Vec<usize> = delayed.map(|(at, _)| at).collect();
         // A first burst queues whatever comes later.
-        let late = self.features[self.features.len() / 2..].iter().filter(is_delayed).count();
-        late > 0 && self.features.iter().filter(is_delayed).count() >= QUEUES_LEAST
+        let is_late = delayed.last().is_some_and(|at| *at >= self.features.len() / 2);
+        is_late && delayed.len() >= QUEUES_LEAST
     }
 }
 
@@ -240,6 +238,12 @@ fn grows_steadily(run: &[Features]) -> bool {
         |(before, after): &(&Features, &Features)| after.in_flight_mean() > before.in_flight_mean();
     let grown = third.iter().zip(last).filter(has_grown).count();
     grown as f64 >= GROWN_PAIRS * third.len() as f64
+}
+
+/// Whether a number grows by [`GROWS_AFTER_DROP`] or more from the first quarter of a run of
+/// intervals to the last.
+fn ends_higher(run: &[Features], of: impl Fn(&Features) -> f64) -> bool {
+    of_quarter(run, 3, &of) >= GROWS_AFTER_DROP * of_quarter(run, 0, &of)
 }
 
 /// The median over a quarter of a run of intervals. One ACK of a repaired hole acknowledges what

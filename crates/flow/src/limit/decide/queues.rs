@@ -13,11 +13,10 @@ fn queue_least(base: Duration) -> Duration {
 pub(super) fn standing_queues(features: &[Features], base: Option<Duration>) -> Vec<bool> {
     let Some(base) = base else { return vec![false; features.len()] };
     let least = queue_least(base);
-    let is_queued = |f: &Features| f.rtt.get().is_some_and(|now| now.saturating_sub(base) >= least);
-    let queued: Vec<bool> = features.iter().map(is_queued).collect();
-    let stands = |at: usize| {
+    let queued: Vec<bool> = features.iter().map(|f| f.is_delayed(base, least)).collect();
+    let stands = (0..queued.len()).map(|at| {
         let around = at.checked_sub(1).and_then(|first| queued.get(first..at + 2));
         around.is_some_and(|around| around.iter().all(|is_queued| *is_queued))
-    };
-    (0..queued.len()).map(stands).collect()
+    });
+    stands.collect()
 }

@@ -161,7 +161,8 @@ impl Transfer<'_> {
         let (early_lengths, late_lengths) = intervals.lengths.split_at(middle);
         let early = TimedIntervals::new(early, early_lengths);
         let late = TimedIntervals::new(late, late_lengths);
-        let flight = |half: &TimedIntervals<'_>| half.mean(|f| f.in_flight_max.as_f64());
+        let [early_flight, late_flight] =
+            [&early, &late].map(|half| half.mean(|f| f.in_flight_max.as_f64()));
         [
             ratio(means.percentile(20), means.percentile(80)),
             ratio(flights.percentile(50), flights.percentile(95)),
@@ -169,7 +170,7 @@ impl Transfer<'_> {
             (flights.percentile(90) / segment).max(0.25).log2(),
             intervals.count().log2(),
             ratio(late.rate(), early.rate()),
-            ratio(flight(&late), flight(&early)),
+            ratio(late_flight, early_flight),
             f64::from(u8::from(self.saw_start)),
         ]
     }

@@ -36,16 +36,11 @@ impl<'a> BoostedTrees<'a> {
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let (&traits, bytes) = bytes.split_first()?;
         let (rounds, mut bytes) = bytes.split_first_chunk()?;
-        let mut float = || {
-            let (value, rest) = bytes.split_first_chunk()?;
-            bytes = rest;
-            Some(f32::from_le_bytes(*value))
-        };
         let mut start = [0.0; CLASSES];
         for score in &mut start {
-            *score = float()?.into();
+            *score = float(&mut bytes)?.into();
         }
-        let typical = (0..traits).map(|_| float()).collect::<Option<_>>()?;
+        let typical = (0..traits).map(|_| float(&mut bytes)).collect::<Option<_>>()?;
         let mut trees = Vec::new();
         for _ in 0..usize::from(u16::from_le_bytes(*rounds)) * CLASSES {
             let (nodes, rest) = bytes.split_first_chunk()?;
@@ -119,6 +114,13 @@ pub fn softmax(scores: [f64; CLASSES]) -> [f64; CLASSES] {
     let parts = scores.map(|score| (score - highest).exp());
     let all: f64 = parts.iter().sum();
     parts.map(|part| part / all)
+}
+
+/// Takes a float from the front of the bytes.
+fn float(bytes: &mut &[u8]) -> Option<f32> {
+    let (value, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(f32::from_le_bytes(*value))
 }
 
 /// A threshold as a table stores it: the upper half of a float, which is precise enough for a

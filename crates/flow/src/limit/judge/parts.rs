@@ -70,8 +70,8 @@ pub fn course(parts: &[Part]) -> Option<Vec<Stretch>> {
 
 /// The limit that the parts agree on: nearly all of them are sure, and of the same.
 pub fn agreed(parts: &[Part]) -> Option<Stretch> {
-    let sure = |part: &Part| part.found.filter(|(_, likely)| *likely >= SURE_OF_PART);
-    let found: Vec<(Limit, f64)> = parts.iter().filter_map(sure).collect();
+    let found = parts.iter().filter_map(|part| part.found);
+    let found: Vec<(Limit, f64)> = found.filter(|(_, likely)| *likely >= SURE_OF_PART).collect();
     let (limit, _) = *found.first()?;
     let intervals = 0..parts.last()?.intervals.end;
     let likely = found.iter().map(|(_, likely)| likely).sum::<f64>() / found.len() as f64;

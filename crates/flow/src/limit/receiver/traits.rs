@@ -69,8 +69,8 @@ impl ReceiverSocket<'_> {
         pairs
             .filter_map(|pair| {
                 let [before, after] = pair else { return None };
-                let bytes = |sample: &Sample| Some(received(sample.info.as_ref()?));
-                let arrived = bytes(after)?.saturating_sub(bytes(before)?).as_f64();
+                let (first, last) = (before.info.as_ref()?, after.info.as_ref()?);
+                let arrived = received(last).saturating_sub(received(first)).as_f64();
                 Some((arrived, after.at.since(before.at).as_secs_f64()))
             })
             .collect()
@@ -198,7 +198,6 @@ impl ReceiverSocket<'_> {
     /// What a round trip carried, compared with the advertised window.
     fn of_window(&self) -> [f64; 7] {
         let carried = self.rate() * self.base;
-        let window = |info: &TcpInfo| info.rcv_wnd.map(|window| window.bytes().as_f64());
         let windows = self.each(|_, info| window(info));
         let widest = windows.iter().copied().fold(0.0, f64::max);
         let windows = Sorted::new(windows);
@@ -233,4 +232,9 @@ impl ReceiverSocket<'_> {
         let waits = self.each(|sample, _| Some(f64::from(u8::from(sample.rqueue > Bytes::ZERO))));
         [mean(&fills), mean(&unread), mean(&waits)]
     }
+}
+
+/// The advertised window in bytes.
+fn window(info: &TcpInfo) -> Option<f64> {
+    info.rcv_wnd.map(|window| window.bytes().as_f64())
 }

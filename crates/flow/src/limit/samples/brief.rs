@@ -36,8 +36,8 @@ pub(super) fn interval(sender: &[Sample], receiver: &[Sample], hint: PathHint) -
     let seen = before.saturating_add(sender[done].at.since(sender[from].at));
     let Shortening { limit, least } = told(last, seen, hint)?;
     let samples = &sender[from.saturating_sub(1)..=done];
-    let infos = || samples.iter().filter_map(|sample| sample.info.as_ref());
-    let span = SampleSpan { samples, first: infos().next()?, last: infos().next_back()? };
+    let mut infos = samples.iter().filter_map(|sample| sample.info.as_ref());
+    let span = SampleSpan { samples, first: infos.clone().next()?, last: infos.next_back()? };
     Some(Interval {
         start: span.start(),
         // Between two samples it may have begun and ended.

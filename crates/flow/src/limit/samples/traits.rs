@@ -197,17 +197,16 @@ impl SenderSocket<'_> {
 /// How much data the receiver's application had not read, where its socket was sampled.
 fn of_receiver(spans: &[SampleSpan<'_>], receiver: &[Sample]) -> [f64; 3] {
     let far: Vec<&Sample> = spans.iter().flat_map(|span| receiver_at(receiver, span)).collect();
-    let each = |of: &dyn Fn(&Sample) -> Option<f64>| {
-        mean(&far.iter().filter_map(|sample| of(sample)).collect::<Vec<f64>>())
-    };
+    let of_buffer = far.iter().filter_map(|sample| {
+        Some(ratio(sample.memory?.rmem_alloc.as_f64(), sample.memory?.rcvbuf.as_f64()))
+    });
+    let of_window = far.iter().filter_map(|sample| {
+        let window = sample.info.as_ref()?.rcv_wnd?.bytes().as_f64();
+        Some(ratio(sample.rqueue.as_f64(), sample.rqueue.as_f64() + window))
+    });
     [
         f64::from(u8::from(!receiver.is_empty())),
-        each(&|sample| {
-            Some(ratio(sample.memory?.rmem_alloc.as_f64(), sample.memory?.rcvbuf.as_f64()))
-        }),
-        each(&|sample| {
-            let window = sample.info.as_ref()?.rcv_wnd?.bytes().as_f64();
-            Some(ratio(sample.rqueue.as_f64(), sample.rqueue.as_f64() + window))
-        }),
+        mean(&of_buffer.collect::<Vec<f64>>()),
+        mean(&of_window.collect::<Vec<f64>>()),
     ]
 }

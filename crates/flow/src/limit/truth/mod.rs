@@ -67,15 +67,21 @@ pub fn intervals(known: &Knowledge<'_>) -> Vec<TruthInterval> {
         let waits = pair[1].reasons.as_ref()?.waits_since(pair[0].reasons.as_ref()?);
         (!waits.is_empty()).then_some((&pair[0], &pair[1], waits))
     });
-    let is_over = |from: &Sample| end.is_some_and(|end| from.at >= end);
-    counted.map(|(from, to, waits)| interval(known, from, to, waits, is_over(from))).collect()
+    let intervals = counted.map(|(from, to, waits)| {
+        let is_over = end.is_some_and(|end| from.at >= end);
+        interval(known, from, to, waits, is_over)
+    });
+    intervals.collect()
 }
 
 /// When the last data had been sent; `None` where the samples do not show it.
 fn end_of_data(sender: &[Sample]) -> Option<Instant> {
-    let sent = |sample: &Sample| sample.info.as_ref().and_then(|info| info.bytes_sent);
-    let all = sender.iter().rev().find_map(sent)?;
-    sender.iter().find(|sample| sent(sample) == Some(all)).map(|sample| sample.at)
+    let mut sent = sender.iter().filter_map(|sample| {
+        let bytes = sample.info.as_ref()?.bytes_sent?;
+        Some((sample.at, bytes))
+    });
+    let (_, all) = sent.clone().next_back()?;
+    sent.find(|(_, bytes)| *bytes == all).map(|(at, _)| at)
 }
 
 fn interval(
@@ -112,14 +118,14 @@ fn interval(
 /// The fraction of the time from `since` to `until` in which data waited for its reader; `None`
 /// where no two samples show it.
 fn unread(receiver: &[Sample], since: Instant, until: Instant) -> Option<f64> {
-    let before = |at: Instant| receiver.partition_point(|sample| sample.at <= at).checked_sub(1);
+    let [first, last] =
+        [since, until].map(|at| receiver.partition_point(|sample| sample.at <= at).checked_sub(1));
     // Begins at the first sample if the connection is younger.
-    let (first, last) = (before(since).unwrap_or(0), before(until)?);
+    let (first, last) = (first.unwrap_or(0), last?);
     let (first, last) = (&receiver[first], &receiver[last]);
     let span = last.at.since(first.at).as_nanos();
-    let counted = |sample: &Sample| sample.reasons.clone();
-    let (first, last): (Reasons, Reasons) = (counted(first)?, counted(last)?);
-    (span > 0).then(|| (last.unread_since(&first).as_nanos() as f64 / span as f64).min(1.0))
+    let (first, last): (&Reasons, &Reasons) = (first.reasons.as_ref()?, last.reasons.as_ref()?);
+    (span > 0).then(|| (last.unread_since(first).as_nanos() as f64 / span as f64).min(1.0))
 }
 
 /// The share of the time of each limit, largest first. Equal shares are in the limits' order.

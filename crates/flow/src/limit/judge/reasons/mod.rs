@@ -98,11 +98,11 @@ pub fn reasons(
     if without.len() != meanings.len() {
         return Vec::new();
     }
-    let weight = |classes| {
+    let weights = without.into_iter().map(|classes| {
         let opinion = Opinion::of_classes(classes, judged.possible);
         opinion.map_or(0.0, |opinion| likely - opinion.likely(limit))
-    };
-    let mut weights: Vec<(usize, f64)> = without.into_iter().map(weight).enumerate().collect();
+    });
+    let mut weights: Vec<(usize, f64)> = weights.enumerate().collect();
     weights.sort_by(|a, b| b.1.total_cmp(&a.1));
     let least = LEAST_WEIGHT.max(weights.first().map_or(0.0, |first| LEAST_OF_FIRST * first.1));
     let mut subjects = Vec::new();
