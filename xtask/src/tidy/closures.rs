@@ -5,7 +5,7 @@ use super::source::{blanked, without_tests};
 use std::path::{Path, PathBuf};
 
 /// As many as there are in the product. It is lowered when some go.
-const NAMED_CLOSURES: usize = 649;
+const NAMED_CLOSURES: usize = 236;
 
 /// Whether the product has more named closures than before, or fewer than this file says.
 pub fn breaches(sources: &[(PathBuf, String)]) -> Vec<String> {
@@ -30,17 +30,20 @@ fn breach(found: usize, known: usize) -> Option<String> {
 
 /// The named closures of a file, without its tests.
 fn count(text: &str) -> usize {
-    blanked(without_tests(text)).lines().filter(|line| names_a_closure(line)).count()
+    let blanked = blanked(without_tests(text));
+    let next = blanked.lines().skip(1).chain([""]);
+    blanked.lines().zip(next).filter(|(line, next)| names_a_closure(line, next)).count()
 }
 
-fn names_a_closure(line: &str) -> bool {
-    let Some((_, value)) =
-        line.trim_start().strip_prefix("let ").and_then(|rest| rest.split_once(" = "))
-    else {
-        return false;
+/// A long one stands on the line after its name.
+fn names_a_closure(line: &str, next: &str) -> bool {
+    let Some(rest) = line.trim_start().strip_prefix("let ") else { return false };
+    let value = match rest.split_once(" = ") {
+        Some((_, value)) => value,
+        None if rest.ends_with(" =") => next.trim_start(),
+        None => return false,
     };
-    let value = value.strip_prefix("move ").unwrap_or(value);
-    value.starts_with('|')
+    value.strip_prefix("move ").unwrap_or(value).starts_with('|')
 }
 
 #[cfg(test)]
@@ -52,6 +55,7 @@ mod tests {
         let text =
             "let a = |x| x;\n    let mut b = move || 1;\n// let c = |x| x;\nlet d = f(|x| x);\n";
         assert_eq!(count(text), 2);
+        assert_eq!(count("let a =\n    |x| x;\nlet b =\n    f(|x| x);\n"), 1);
         assert_eq!(count("fn f() {}\n#[cfg(test)]\nmod tests {\nlet a = |x| x;\n}\n"), 0);
     }
 

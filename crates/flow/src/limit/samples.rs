@@ -487,7 +487,8 @@ impl SampleSpan<'_> {
     }
 }
 
-/// Whether a receiver's application leaves most of the buffer unread, or more than the window takes.
+/// Whether a receiver's application leaves most of the buffer unread, or more than the window
+/// takes.
 fn is_unread(sample: &Sample) -> bool {
     let memory = sample.memory.filter(|memory| memory.rcvbuf > Bytes::ZERO);
     let by_memory = memory.is_some_and(|m| m.rmem_alloc.as_f64() > UNREAD * m.rcvbuf.as_f64());
