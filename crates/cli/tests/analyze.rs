@@ -138,6 +138,42 @@ fn one_connection_is_told_in_depth() {
     );
 }
 
+/// Captures of both ends in the lab, whose link dropped what is said to be lost.
+#[test]
+fn two_captures_say_where_segments_were_lost() {
+    let of = |limit: &str, end: &str| {
+        let folder =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../flow/tests/lab/captures/limits");
+        folder.join(limit).join(end).into_os_string().into_string().unwrap()
+    };
+    for (limit, words) in [
+        ("link", "a queue between the two was full"),
+        ("congestion_window_loss", "no full queue dropped them"),
+        ("receive_window", "no data was lost, before, between or after the two"),
+    ] {
+        let [client, server] = ["client.pcap.gz", "server.pcap.gz"].map(|end| of(limit, end));
+        let ended = analyze(&["--both", &client, &server]);
+        assert_eq!((ended.code, ended.err.as_str()), (0, ""));
+        assert!(ended.out.contains(words), "{}", ended.out);
+        // The order in which they are named is not that in which packets pass them.
+        let [one, other] = [[&client, &server], [&server, &client]].map(|[a, b]| {
+            let ended = analyze(&["--both", a, b, "--json"]);
+            let mut json: Value = serde_json::from_str(&ended.out).unwrap();
+            json["connections"][0]["to_client"].take()
+        });
+        assert_eq!(one["lost"], other["lost"]);
+        assert_eq!(one["lost"]["segments"] == 0, limit == "receive_window");
+    }
+    let one = of("link", "client.pcap.gz");
+    let alone = analyze(&["--both", &one]);
+    assert_eq!(alone.code, 2);
+    assert!(alone.err.contains("compares two captures, and 1 are named"), "{}", alone.err);
+    let apart = analyze(&["--both", &one, &of("congestion_window_loss", "server.pcap.gz")]);
+    assert_eq!(apart.code, 1);
+    assert!(apart.err.contains("no connection is in both"), "{}", apart.err);
+    assert_eq!(analyze(&["--both", &one, "/nowhere/at.all"]).code, 4);
+}
+
 #[test]
 fn the_exit_code_says_whose_fault_it_is() {
     let folder = Folder::new("codes");

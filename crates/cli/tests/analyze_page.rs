@@ -20,6 +20,10 @@ struct Page {
 const ANALYZE: Page =
     Page { name: "analyze.md", captures: "../flow/tests/lab/captures", samples: 3 };
 const CHINESE: Page = Page { name: "chinese.md", captures: "../../docs/src/cases", samples: 3 };
+const ANALYZE_CHINESE: Page =
+    Page { name: "analyze-zh.md", captures: "../flow/tests/lab/captures", samples: 3 };
+const CASES_CHINESE: Page =
+    Page { name: "cases-zh.md", captures: "../../docs/src/cases", samples: 12 };
 const CASES: Page = Page { name: "cases.md", captures: "../../docs/src/cases", samples: 12 };
 
 impl Page {
@@ -67,7 +71,7 @@ fn is_shown(sample: &[&str], text: &[&str]) -> bool {
 
 #[test]
 fn every_sample_is_what_the_program_prints() {
-    for page in [ANALYZE, CASES, CHINESE] {
+    for page in [ANALYZE, CASES, CHINESE, ANALYZE_CHINESE, CASES_CHINESE] {
         hold(&page);
     }
 }

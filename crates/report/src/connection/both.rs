@@ -95,7 +95,7 @@ impl BothReport<'_> {
                 .pieces
                 .iter()
                 .enumerate()
-                .map(|(number, piece)| clock(piece, number > 0, &b, language)),
+                .map(|(number, piece)| clock(piece, number > 0, [&a, &b], language)),
         );
         lines.join("\n") + "\n"
     }
@@ -158,7 +158,21 @@ fn lost_in_all(one: &PairedConnection) -> u64 {
     ways.map(|way| way.lost.segments + way.lost_before.segments + way.lost_after.segments).sum()
 }
 
-fn clock(piece: &ClockPiece, is_set: bool, name: &str, language: Language) -> String {
+fn clock(piece: &ClockPiece, is_set: bool, [other, name]: [&str; 2], language: Language) -> String {
+    if let Some(error) =
+        piece.error.filter(|error| error.as_nanos() >= piece.ahead_ns.unsigned_abs())
+        && piece.drift == 0.0
+        && !is_set
+    {
+        return match language {
+            Language::English => {
+                format!("the clocks of {other} and {name} agree, as far as can be told (± {error})")
+            }
+            Language::Chinese => {
+                format!("{other} 与 {name} 的时钟在可判断的范围内一致（± {error}）")
+            }
+        };
+    }
     let ahead = Duration::from_nanos(piece.ahead_ns.unsigned_abs());
     let is_ahead = piece.ahead_ns >= 0;
     let micros = piece.drift * 1e6;

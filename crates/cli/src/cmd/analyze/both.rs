@@ -49,7 +49,8 @@ pub fn run(analyze: &Analyze) -> Result<u8, Failure> {
         let top = analyze.top.unwrap_or(TOP_OF_BOTH);
         print(&BothReport { names: [a, b], paired: &paired, top }.render(answer_layout()))?;
     }
-    if paired.connections.is_empty() {
+    // Of a file that was not read, its own problem was said.
+    if paired.connections.is_empty() && is_whole {
         let problem = format!(
             "analyze --both: no connection is in both {a} and {b}; were both taken at the same \
              time, and do both have TCP headers?"

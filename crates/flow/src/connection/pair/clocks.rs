@@ -94,9 +94,13 @@ impl Clocks {
     }
 }
 
+/// Nanoseconds that can be added to others: until 2116.
 pub(super) fn nanos(at: Instant) -> i64 {
-    i64::try_from(at.as_nanos()).unwrap_or(i64::MAX)
+    i64::try_from(at.as_nanos()).unwrap_or(i64::MAX).min(i64::MAX / 2)
 }
+
+/// Clocks that are further apart are none: 20 years.
+pub(super) const FARTHEST: i64 = 20 * 365 * 86_400 * 1_000_000_000;
 
 /// Bounds for what B's clock is ahead by: nanoseconds after the first packet, and above the
 /// difference that the first packet shows, so that a double holds them exactly.
@@ -206,9 +210,9 @@ fn widest_parts(crossings: &[Crossing]) -> (f64, usize) {
         for at in (from + step..to).step_by(step) {
             let parts = [&crossings[..at], &crossings[at..]];
             let [left, right] = parts.map(|part| Bounds::of(part).widest());
-            let narrower = left.min(right);
-            if narrower.is_finite() && narrower > best.0 {
-                best = (narrower, at);
+            // A part with one direction only bounds nothing.
+            if left.max(right).is_finite() && left.min(right) > best.0 {
+                best = (left.min(right), at);
             }
         }
         if step == 1 {

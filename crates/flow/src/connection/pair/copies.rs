@@ -2,7 +2,7 @@
 //! wrap, times by one clock.
 
 use super::Tap;
-use super::clocks::{Clocks, Crossing, nanos};
+use super::clocks::{Clocks, Crossing, FARTHEST, nanos};
 use super::matching::Matched;
 use super::sighting::{Sighted, SightedWay, Sighting};
 use crate::capture::segment::{Flags, SequenceNumber};
@@ -196,7 +196,8 @@ pub(super) fn crossings(matched: &Matched) -> (Vec<Crossing>, Option<Tap>) {
     let directions = directions(matched, &Clocks::default());
     let crossed = directions.each_ref().map(|direction| {
         let of = |(a, b): (usize, usize)| (direction.carried[0][a].at, direction.carried[1][b].at);
-        direction.crossed_once().into_iter().map(of).collect::<Vec<_>>()
+        let times = direction.crossed_once().into_iter().map(of);
+        times.filter(|(a, b)| a.abs_diff(*b) <= FARTHEST.unsigned_abs()).collect::<Vec<_>>()
     });
     let median = |times: &[(i64, i64)]| {
         let mut ahead: Vec<i64> = times.iter().map(|(a, b)| b - a).collect();

@@ -1,7 +1,7 @@
 //! What became of each segment between the places, before the first and after the second.
 
 use super::Tap;
-use super::clocks::Clocks;
+use super::clocks::{Clocks, FARTHEST};
 use super::copies::{BothViews, Carried};
 use super::way::{QueueDelay, SegmentCount, WayBetween};
 use fullpipe_model::units::Duration;
@@ -67,13 +67,16 @@ impl Comparison<'_> {
             arrived: self.far()[far].at,
             delay: self.far()[far].at - self.near()[near].at,
         };
-        let delayed: Vec<Delayed> = crossed.into_iter().map(delay).collect();
+        let delayed = crossed.into_iter().map(delay);
+        let delayed: Vec<Delayed> = delayed.filter(|one| one.delay.abs() <= FARTHEST).collect();
         let mut delays: Vec<i64> = delayed.iter().map(|one| one.delay).collect();
         delays.sort_unstable();
-        let least = delays.first().copied().unwrap_or(i64::MIN / 4);
-        // Nearly all: single ones may be what they are not, where a capture missed packets.
+        let least = delays.first().copied().unwrap_or(-FARTHEST);
+        // Nearly all: single ones may be what they are not, where a capture missed packets. But a
+        // queue that grows until the end is longest there.
         let most = delays.get(delays.len() * 99 / 100).copied().unwrap_or_default();
-        Delays { delayed, least, most }
+        let last = delayed.last().map_or(most, |one| one.delay).max(most);
+        Delays { delayed, least, most: last + (last - least) / 4 }
     }
 
     /// Gives what arrived to the segments that it was sent as.
@@ -201,7 +204,7 @@ impl Comparison<'_> {
         let near = self.near();
         let by_start = ByStart::new(near);
         let far = ByStart::new(self.far());
-        let slow = self.clocks.round_trip().map_or(0, |rtt| rtt.as_nanos() as i64 * 9 / 10);
+        let slow = self.clocks.round_trip().map_or(0, |rtt| (rtt.as_nanos() / 10) as i64 * 9);
         let slow = slow.max(REORDERED);
         // The most that was sent, with the time.
         let mut course: Vec<(i64, i64)> = Vec::new();
@@ -247,7 +250,7 @@ impl Comparison<'_> {
             let (from, to) = (first.start.max(again.start), first.end.min(again.end));
             let piece = Carried { start: from, end: to, ..*first };
             // An answer that comes sooner than any could after this copy is the first one's.
-            let count = match self.is_acknowledged(&piece, again.at + answer) {
+            let count = match self.is_acknowledged(&piece, again.at.saturating_add(answer)) {
                 true => &mut way.needless,
                 false => &mut way.lost_after,
             };

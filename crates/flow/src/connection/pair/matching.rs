@@ -41,7 +41,8 @@ pub(super) fn matched(a: OfTap, mut b: OfTap) -> (Vec<Matched>, [usize; 2]) {
 }
 
 /// The one of `others`, which have the same addresses and ports, that is `one`: they have parts of
-/// the sequence space in common, or both are alone with a SYN each, which a firewall numbered anew.
+/// the sequence space in common, or both are alone and have the same SYN, which a firewall numbered
+/// anew.
 fn best_of(one: &Sighted, others: &[Sighted]) -> Option<usize> {
     let in_common = |other: &Sighted| -> usize {
         let ways = one.ways.iter().zip(&other.ways);
@@ -49,9 +50,21 @@ fn best_of(one: &Sighted, others: &[Sighted]) -> Option<usize> {
     };
     let best = others.iter().enumerate().max_by_key(|(_, other)| in_common(other));
     let (at, other) = best?;
-    let has_syn = |one: &Sighted| one.ways.iter().any(|way| way.syn.is_some());
-    let is_renumbered = others.len() == 1 && has_syn(one) && has_syn(other);
+    let is_renumbered = others.len() == 1 && has_same_syn(one, other);
     (in_common(other) > 0 || is_renumbered).then_some(at)
+}
+
+/// Whether a SYN of one is a SYN of the other but for its number: it has the same time stamp, or
+/// where there is none, the same IP identification.
+fn has_same_syn(one: &Sighted, other: &Sighted) -> bool {
+    one.ways.iter().zip(&other.ways).any(|(one, other)| {
+        let [one, other] = [one, other]
+            .map(|way| way.sightings.iter().find(|one| one.flags.any(Flags::SYN)).copied());
+        one.zip(other).is_some_and(|(one, other)| match (one.timestamp(), other.timestamp()) {
+            (Some(one), Some(other)) => one == other,
+            _ => one.ip_id().is_some_and(|id| id != 0) && one.ip_id() == other.ip_id(),
+        })
+    })
 }
 
 /// Whether both have a part of the sequence space, as far as first and last segments tell.
