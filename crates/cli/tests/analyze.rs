@@ -165,6 +165,16 @@ fn two_captures_say_where_segments_were_lost() {
         assert_eq!(one["lost"]["segments"] == 0, limit == "receive_window");
     }
     let one = of("link", "client.pcap.gz");
+    // Three places are two pieces of the path; here one piece has no length.
+    let [a, b] = ["client.pcap.gz", "server.pcap.gz"].map(|end| of("link", end));
+    let points = [format!("c={a}"), format!("s={b}"), format!("again={b}")];
+    let named = points.iter().flat_map(|point| ["--point", point.as_str()]).collect::<Vec<_>>();
+    let three: Value =
+        serde_json::from_str(&analyze(&[&named[..], &["--json"]].concat()).out).unwrap();
+    assert_eq!((&three[0]["b"], &three[1]["b"]), (&"s".into(), &"again".into()));
+    assert_eq!(three[0]["connections"][0]["to_client"]["lost"]["segments"], 5);
+    assert!(three[1]["connections"][0]["near_client"].is_null());
+    assert_eq!(analyze(&["--point", &points[0]]).code, 2);
     let alone = analyze(&["--both", &one]);
     assert_eq!(alone.code, 2);
     assert!(alone.err.contains("compares two captures, and 1 are named"), "{}", alone.err);

@@ -35,6 +35,7 @@ Examples:
   fullpipe analyze capture.pcap --packets --connection 3 --labels wireshark
   fullpipe analyze --as-one ring_0001.pcap ring_0002.pcap --json
   fullpipe analyze --both client.pcap server.pcap
+  fullpipe analyze --point client=c.pcap --point gate=g1.pcap,g2.pcap --point server=s.pcap
   fullpipe analyze capture.pcap --parquet connections.parquet
   fullpipe analyze captures/ --parquet rows/ --threads 4 --problems problems.parquet
   find /caps -name '*.pcap*' | fullpipe analyze --files-from - --parquet rows/ --resume
@@ -67,7 +68,7 @@ fn with_columns() -> String {
 pub struct Analyze {
     /// Captures, or samples of `why` or `window watch --record`; `-` is standard input. With a
     /// folder for --parquet folders too, with everything below them.
-    #[arg(value_name = "FILE", required_unless_present = "files_from")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["files_from", "point"])]
     files: Vec<PathBuf>,
     /// Treat all files as one capture and sort their packets by time: rotated files, or both
     /// directions of a link.
@@ -79,6 +80,12 @@ pub struct Analyze {
     #[arg(long, conflicts_with_all = ["as_one", "jsonl", "csv", "parquet", "html", "connection"])]
     #[arg(conflicts_with_all = ["packets", "plot", "files_from", "interval"])]
     both: bool,
+    /// A place with its capture, or the files of its ring. Name the places in the order in which
+    /// packets pass them, either way: each is compared with the next, as by --both.
+    #[arg(long, value_name = "NAME=FILES", value_parser = both::named_point)]
+    #[arg(conflicts_with_all = ["files", "both", "as_one", "jsonl", "csv", "parquet", "html"])]
+    #[arg(conflicts_with_all = ["connection", "packets", "plot", "files_from", "interval"])]
+    point: Vec<both::NamedPoint>,
     /// Print JSON.
     #[arg(long, group = "format")]
     json: bool,
@@ -177,7 +184,7 @@ impl Analyze {
         if let Some(target) = self.parquet.as_ref().filter(|to| self.archive.wants_folder(to)) {
             return archive::run(&self, target);
         }
-        if self.both {
+        if self.both || !self.point.is_empty() {
             return both::run(&self);
         }
         if self.packets {

@@ -109,12 +109,12 @@ impl BothReport<'_> {
         if one.near_client.is_none() {
             sentences.push(match language {
                 Language::English => {
-                    "which place is nearer to the client cannot be told: no packet of both \
-                     directions passed both"
+                    "which place is nearer to the client cannot be told: that takes packets of both \
+                     directions, and a delay between the two"
                         .into()
                 }
                 Language::Chinese => {
-                    "无法判断哪一处离客户端更近：没有两个方向的数据包都经过两处".into()
+                    "无法判断哪一处离客户端更近：需要两个方向的数据包，且两处之间有时延".into()
                 }
             });
         } else if sentences.is_empty() {

@@ -1,14 +1,32 @@
-//! Two captures of the same connections, from two places.
+//! Captures of the same connections from two places and more.
 
 use super::{Analyze, TOP_OF_BOTH, input};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{answer_layout, print, print_json, remark};
-use fullpipe_analyze::Error;
+use fullpipe_analyze::{Capture, Error};
 use fullpipe_flow::connection::pair::{PairedCaptures, Pairing, Tap};
 use fullpipe_report::connection::both::BothReport;
 use serde::Serialize;
+use std::path::PathBuf;
 
-/// The JSON of `analyze --both`.
+/// A place with the files of its capture.
+#[derive(Debug, Clone)]
+pub struct NamedPoint {
+    name: String,
+    files: Vec<PathBuf>,
+}
+
+/// Parses `NAME=FILE[,FILE]..`.
+pub fn named_point(text: &str) -> Result<NamedPoint, String> {
+    let (name, files) = text.split_once('=').unwrap_or_default();
+    if name.is_empty() || files.is_empty() {
+        return Err("write NAME=FILE, or NAME=FILE,FILE for the files of a ring".into());
+    }
+    let files = files.split(',').filter(|file| !file.is_empty()).map(PathBuf::from).collect();
+    Ok(NamedPoint { name: name.into(), files })
+}
+
+/// The JSON of two neighbouring places.
 #[derive(Serialize)]
 struct BothDocument<'a> {
     a: &'a str,
@@ -18,22 +36,23 @@ struct BothDocument<'a> {
 }
 
 pub fn run(analyze: &Analyze) -> Result<u8, Failure> {
-    let count = analyze.files.len();
-    if count != 2 {
-        let problem = format!(
-            "analyze --both: it compares two captures, and {count} are named; merge those of one \
-             place before (mergecap -w PLACE.pcapng ..)"
-        );
-        return Err(Failure::new(Kind::Usage, problem));
-    }
-    let captures = input::captures(&analyze.files, false)?;
+    let points = points(analyze)?;
     let config = analyze.config();
-    let mut pairing = Pairing::new(config.layer, config.filter);
-    let (mut names, mut is_whole) = (Vec::new(), true);
-    for (tap, capture) in Tap::ALL.into_iter().zip(captures) {
-        names.push(capture.name().to_owned());
+    let (mut names, mut pairings) = (Vec::new(), Vec::<Pairing>::new());
+    let (mut is_whole, last) = (true, points.len() - 1);
+    for (number, (name, capture)) in points.into_iter().enumerate() {
+        names.push(name);
+        if number < last {
+            pairings.push(Pairing::new(config.layer, config.filter.clone()));
+        }
         let read = capture.for_each_packet(|packet| {
-            pairing.push(tap, packet);
+            // It is the second place of the pair before it, and the first of the next one.
+            if let Some(before) = number.checked_sub(1).and_then(|at| pairings.get_mut(at)) {
+                before.push(Tap::B, packet);
+            }
+            if let Some(next) = pairings.get_mut(number) {
+                next.push(Tap::A, packet);
+            }
             Ok::<(), Error>(())
         });
         for problem in input::problems(read.err().into_iter().collect())? {
@@ -41,21 +60,63 @@ pub fn run(analyze: &Analyze) -> Result<u8, Failure> {
             is_whole = false;
         }
     }
-    let [a, b] = &names[..] else { return Ok(Analyze::code(is_whole)) };
-    let paired = pairing.finish();
-    if analyze.json {
-        print_json(&BothDocument { a, b, paired: &paired })?;
-    } else {
-        let top = analyze.top.unwrap_or(TOP_OF_BOTH);
-        print(&BothReport { names: [a, b], paired: &paired, top }.render(answer_layout()))?;
-    }
+    let pairs: Vec<PairedCaptures> = pairings.into_iter().map(Pairing::finish).collect();
+    show(analyze, &names, &pairs)?;
     // Of a file that was not read, its own problem was said.
-    if paired.connections.is_empty() && is_whole {
+    let apart = pairs.iter().position(|pair| pair.connections.is_empty()).filter(|_| is_whole);
+    apart.map_or(Ok(Analyze::code(is_whole)), |at| {
+        let (a, b) = (&names[at], &names[at + 1]);
         let problem = format!(
             "analyze --both: no connection is in both {a} and {b}; were both taken at the same \
              time, and do both have TCP headers?"
         );
-        return Err(Failure::new(Kind::Run, problem));
+        Err(Failure::new(Kind::Run, problem))
+    })
+}
+
+fn points(analyze: &Analyze) -> Result<Vec<(String, Capture)>, Failure> {
+    if !analyze.both {
+        if analyze.point.len() < 2 {
+            let problem = "analyze --point: one place is compared with none; name two and more";
+            return Err(usage(problem.into()));
+        }
+        let opened = analyze.point.iter().map(|point| {
+            let capture = input::captures(&point.files, true)?.into_iter().next();
+            let problem = format!("analyze --point: {} has no files", point.name);
+            Ok((point.name.clone(), capture.ok_or_else(|| usage(problem))?))
+        });
+        return opened.collect();
     }
-    Ok(Analyze::code(is_whole))
+    let count = analyze.files.len();
+    if count != 2 {
+        return Err(usage(format!(
+            "analyze --both: it compares two captures, and {count} are named; for more places, or \
+             several files of one: --point NAME=FILE,FILE --point NAME=FILE .."
+        )));
+    }
+    let captures = input::captures(&analyze.files, false)?;
+    Ok(captures.into_iter().map(|capture| (capture.name().to_owned(), capture)).collect())
+}
+
+fn usage(problem: String) -> Failure {
+    Failure::new(Kind::Usage, problem)
+}
+
+fn show(analyze: &Analyze, names: &[String], pairs: &[PairedCaptures]) -> Result<(), Failure> {
+    let named = names.windows(2).zip(pairs);
+    if analyze.json {
+        let documents: Vec<BothDocument<'_>> = named
+            .map(|(names, paired)| BothDocument { a: &names[0], b: &names[1], paired })
+            .collect();
+        match &documents[..] {
+            [only] => print_json(only)?,
+            all => print_json(&all)?,
+        }
+        return Ok(());
+    }
+    let top = analyze.top.unwrap_or(TOP_OF_BOTH);
+    let text = named.map(|(names, paired)| {
+        BothReport { names: [&names[0], &names[1]], paired, top }.render(answer_layout())
+    });
+    Ok(print(&text.collect::<Vec<_>>().join("\n"))?)
 }
