@@ -86,7 +86,7 @@ pub(super) fn changes(
         if views.renumbered != 0 {
             of_way.once(HeaderField::SequenceNumbers, None, None);
         }
-        let pairs = views.crossed_once().into_iter().map(|(a, b)| {
+        let pairs = views.crossed.iter().copied().map(|(a, b)| {
             let [near, far] = order([a, b]);
             let of = |tap: usize, at: usize| &views.ways[tap].sightings[at];
             (of(first, near), of(second, far))

@@ -20,8 +20,6 @@ pub(super) struct Carried {
     pub ack: Option<i64>,
     pub timestamp: Option<u32>,
     pub ip_id: Option<u16>,
-    /// Its place among the sightings.
-    pub number: usize,
 }
 
 impl Carried {
@@ -41,6 +39,10 @@ pub(super) struct BothViews<'a> {
     pub sacked: [Vec<(i64, i64, i64)>; 2],
     /// By what something on the way numbered the bytes anew.
     pub renumbered: u32,
+    /// Whether the segments have the same time stamps at both places.
+    pub keeps_timestamps: bool,
+    /// The segments that passed each place once, and both: their numbers among those of each place.
+    pub crossed: Vec<(usize, usize)>,
 }
 
 /// Both directions of a connection: what A's first end sent, and what its second did.
@@ -72,11 +74,13 @@ fn direction<'a>(matched: &'a Matched, way: usize, clocks: &Clocks) -> BothViews
         acked: Default::default(),
         sacked: Default::default(),
         renumbered,
+        keeps_timestamps: true,
+        crossed: Vec::new(),
     };
     for tap in Tap::ALL.map(Tap::at) {
         let clock = |at| if tap == Tap::A.at() { nanos(at) } else { clocks.a_of_b(nanos(at)) };
         let mut unwrapped = (Unwrapped::from(bases[tap]), Unwrapped::from(back_bases[tap]));
-        let carry = |(number, one): (usize, &Sighting)| {
+        let carry = |one: &Sighting| {
             let start = unwrapped.0.of(one.seq);
             Carried {
                 at: clock(one.at),
@@ -85,10 +89,9 @@ fn direction<'a>(matched: &'a Matched, way: usize, clocks: &Clocks) -> BothViews
                 ack: one.flags.any(Flags::ACK).then(|| unwrapped.1.of(one.ack)),
                 timestamp: one.timestamp(),
                 ip_id: one.ip_id(),
-                number,
             }
         };
-        views.carried[tap] = ways[tap].sightings.iter().enumerate().map(carry).collect();
+        views.carried[tap] = ways[tap].sightings.iter().map(carry).collect();
         let mut acks = Unwrapped::from(bases[tap]);
         let mut most = i64::MIN;
         for one in &backs[tap].sightings {
@@ -105,6 +108,8 @@ fn direction<'a>(matched: &'a Matched, way: usize, clocks: &Clocks) -> BothViews
             }
         }
     }
+    views.keeps_timestamps = keeps_timestamps(&views.carried);
+    views.crossed = crossed(&views.carried, views.keeps_timestamps);
     views
 }
 
@@ -127,34 +132,29 @@ impl Unwrapped {
     }
 }
 
-impl BothViews<'_> {
-    /// The segments that passed each place once, and both: their numbers among those of each place.
-    pub fn crossed_once(&self) -> Vec<(usize, usize)> {
-        let keeps_timestamps = self.keeps_timestamps();
-        let [a, b] = [Tap::A, Tap::B].map(|tap| once(&self.carried[tap.at()], keeps_timestamps));
-        let mut both = in_both(&a, &b);
-        // A capture that missed one of two copies pairs the other with what it is not.
-        let is_other = |(a, b): &(usize, usize)| {
-            let [a, b] = [&self.carried[0][*a], &self.carried[1][*b]];
-            a.ip_id != b.ip_id && a.end == b.end
-        };
-        let others = both.iter().filter(|pair| is_other(pair)).count();
-        if 10 * others < both.len() {
-            both.retain(|pair| !is_other(pair));
-        }
-        both
-    }
+/// Whether the segments have the same time stamps at both places.
+fn keeps_timestamps(carried: &[Vec<Carried>; 2]) -> bool {
+    let [a, b] = carried.each_ref().map(|carried| once(carried, false));
+    let both = in_both(&a, &b);
+    let stamps = both.iter().map(|(a, b)| [carried[0][*a].timestamp, carried[1][*b].timestamp]);
+    let (same, other): (Vec<_>, Vec<_>) =
+        stamps.filter(|[a, _]| a.is_some()).partition(|[a, b]| a == b);
+    same.len() >= other.len()
+}
 
-    /// Whether the segments have the same time stamps at both places.
-    pub fn keeps_timestamps(&self) -> bool {
-        let [a, b] = [Tap::A, Tap::B].map(|tap| once(&self.carried[tap.at()], false));
-        let stamps = |(a, b): (usize, usize)| {
-            let [a, b] = [self.carried[0][a].timestamp, self.carried[1][b].timestamp];
-            a.is_some().then_some(a == b)
-        };
-        let same: Vec<bool> = in_both(&a, &b).into_iter().filter_map(stamps).collect();
-        2 * same.iter().filter(|same| **same).count() >= same.len()
+fn crossed(carried: &[Vec<Carried>; 2], keeps_timestamps: bool) -> Vec<(usize, usize)> {
+    let [a, b] = carried.each_ref().map(|carried| once(carried, keeps_timestamps));
+    let mut both = in_both(&a, &b);
+    // A capture that missed one of two copies pairs the other with what it is not.
+    let is_other = |(a, b): &(usize, usize)| {
+        let [a, b] = [&carried[0][*a], &carried[1][*b]];
+        a.ip_id != b.ip_id && a.end == b.end
+    };
+    let others = both.iter().filter(|pair| is_other(pair)).count();
+    if 10 * others < both.len() {
+        both.retain(|pair| !is_other(pair));
     }
+    both
 }
 
 /// The segments that are alone in what they carry, by that, sorted.
@@ -196,7 +196,7 @@ pub(super) fn crossings(matched: &Matched) -> (Vec<Crossing>, Option<Tap>) {
     let directions = directions(matched, &Clocks::default());
     let crossed = directions.each_ref().map(|direction| {
         let of = |(a, b): (usize, usize)| (direction.carried[0][a].at, direction.carried[1][b].at);
-        let times = direction.crossed_once().into_iter().map(of);
+        let times = direction.crossed.iter().copied().map(of);
         times.filter(|(a, b)| a.abs_diff(*b) <= FARTHEST.unsigned_abs()).collect::<Vec<_>>()
     });
     let median = |times: &[(i64, i64)]| {

@@ -60,7 +60,7 @@ impl Comparison<'_> {
 
     fn delays(&self) -> Delays {
         let order = |(a, b): (usize, usize)| if self.near == Tap::A { (a, b) } else { (b, a) };
-        let mut crossed: Vec<_> = self.views.crossed_once().into_iter().map(order).collect();
+        let mut crossed: Vec<_> = self.views.crossed.iter().copied().map(order).collect();
         crossed.sort_unstable();
         let delay = |(near, far): (usize, usize)| Delayed {
             near,
@@ -82,7 +82,7 @@ impl Comparison<'_> {
     /// Gives what arrived to the segments that it was sent as.
     fn assign(&self, parted: &mut Parted, delays: &Delays) {
         let (near, far) = (self.near(), self.far());
-        let keeps_timestamps = self.views.keeps_timestamps();
+        let keeps_timestamps = self.views.keeps_timestamps;
         let keeps_ids = self.keeps_ids();
         let by_start = ByStart::new(near);
         // The last first: of several that could have been it, the last one was.
@@ -120,7 +120,7 @@ impl Comparison<'_> {
             let whole = !a.is_empty() && a.start == b.start && a.end == b.end;
             a.ip_id.filter(|_| whole).zip(b.ip_id)
         };
-        let ids: Vec<_> = self.views.crossed_once().into_iter().filter_map(ids).collect();
+        let ids: Vec<_> = self.views.crossed.iter().copied().filter_map(ids).collect();
         let same = ids.iter().filter(|(a, b)| a == b).count();
         let is_counted = ids.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
         !ids.is_empty() && same == ids.len() && 2 * is_counted >= ids.len() - 1
@@ -178,9 +178,8 @@ impl Comparison<'_> {
         let sacked = &self.views.sacked[far];
         let from = sacked.partition_point(|(at, ..)| *at < piece.at);
         let until = sacked.partition_point(|(at, ..)| *at < later);
-        sacked[from..until.max(from)]
-            .iter()
-            .any(|(_, from, to)| *from <= piece.start && *to >= piece.end)
+        let meanwhile = sacked[from..until.max(from)].iter().take(MOST_LOOKED_AT);
+        meanwhile.copied().any(|(_, from, to)| from <= piece.start && to >= piece.end)
     }
 
     /// What arrived and had not been seen, or had been counted already.
@@ -208,9 +207,9 @@ impl Comparison<'_> {
         let slow = slow.max(REORDERED);
         // The most that was sent, with the time.
         let mut course: Vec<(i64, i64)> = Vec::new();
-        for sent in near.iter().filter(|one| !one.is_empty()) {
+        for (number, sent) in near.iter().enumerate().filter(|(_, one)| !one.is_empty()) {
             let most = course.last().map_or(sent.start, |(_, most)| *most);
-            let is_first = |at: usize| near[at].number >= sent.number;
+            let is_first = |at: usize| at >= number;
             let fills = sent.end <= most && by_start.overlapping(near, sent).all(is_first);
             if fills {
                 let passed = course.partition_point(|(_, most)| *most <= sent.start);
@@ -272,7 +271,7 @@ impl Comparison<'_> {
     /// Segments that only acknowledge: how many there were, and how many did not arrive.
     fn acknowledgements(&self, delays: &Delays, way: &mut WayBetween) {
         let (began, ended) = self.spans[self.near.other().at()];
-        let keeps_timestamps = self.views.keeps_timestamps();
+        let keeps_timestamps = self.views.keeps_timestamps;
         let key = |one: &Carried| (one.ack, one.timestamp.filter(|_| keeps_timestamps));
         let alone = |all: &[Carried]| {
             let alone = all.iter().filter(|one| one.is_empty() && one.ack.is_some());
@@ -398,32 +397,39 @@ fn without(ranges: &[(i64, i64)], others: &[(i64, i64)]) -> Vec<(i64, i64)> {
     left
 }
 
+/// More segments are not looked at for one, whatever somebody sends: a long segment over very many
+/// short ones would make each of them look at all.
+const MOST_LOOKED_AT: usize = 4096;
+
 /// Segments sorted by where they start.
 struct ByStart {
     order: Vec<usize>,
-    /// The length of the longest.
-    longest: i64,
+    /// The largest end of those up to each place in the order.
+    ends: Vec<i64>,
 }
 
 impl ByStart {
     fn new(carried: &[Carried]) -> Self {
-        let longest = carried.iter().map(|one| one.end - one.start).max().unwrap_or_default();
         let mut order: Vec<usize> =
             (0..carried.len()).filter(|at| !carried[*at].is_empty()).collect();
         order.sort_by_key(|at| carried[*at].start);
-        ByStart { order, longest }
+        let ends = order.iter().scan(i64::MIN, |most, at| {
+            *most = carried[*at].end.max(*most);
+            Some(*most)
+        });
+        ByStart { ends: ends.collect(), order }
     }
 
-    /// The numbers of the segments that have bytes of `one`.
+    /// The numbers of the segments that have bytes of `one`, the last start first.
     fn overlapping<'a>(
         &'a self,
         carried: &'a [Carried],
         one: &Carried,
     ) -> impl Iterator<Item = usize> + 'a {
         let (start, end) = (one.start, one.end);
-        let from = self.order.partition_point(|at| carried[*at].start < start - self.longest);
-        let rest = self.order[from..].iter().copied();
-        rest.take_while(move |at| carried[*at].start < end)
-            .filter(move |at| carried[*at].end > start)
+        let until = self.order.partition_point(|at| carried[*at].start < end);
+        let before = self.order[..until].iter().zip(&self.ends[..until]).rev();
+        let reach = before.take_while(move |(_, most)| **most > start).take(MOST_LOOKED_AT);
+        reach.map(|(at, _)| *at).filter(move |at| carried[*at].end > start)
     }
 }

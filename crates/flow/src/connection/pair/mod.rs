@@ -63,8 +63,9 @@ impl Tap {
     }
 }
 
-/// More packets than this are not kept: 1 GiB.
-const MOST_SIGHTINGS: u64 = 1 << 25;
+/// More packets of a capture are not kept: 256 MiB, and some four times that while a connection
+/// that has them all is compared.
+const MOST_SIGHTINGS: u64 = 1 << 23;
 
 /// A clock that goes back by more was set back.
 const MOST_OUT_OF_ORDER: Duration = Duration::from_millis(100);
