@@ -159,7 +159,7 @@ fn two_captures_say_where_segments_were_lost() {
         let [one, other] = [[&client, &server], [&server, &client]].map(|[a, b]| {
             let ended = analyze(&["--both", a, b, "--json"]);
             let mut json: Value = serde_json::from_str(&ended.out).unwrap();
-            json["connections"][0]["to_client"].take()
+            json[0]["paired"]["connections"][0]["to_client"].take()
         });
         assert_eq!(one["lost"], other["lost"]);
         assert_eq!(one["lost"]["segments"] == 0, limit == "receive_window");
@@ -172,8 +172,8 @@ fn two_captures_say_where_segments_were_lost() {
     let three: Value =
         serde_json::from_str(&analyze(&[&named[..], &["--json"]].concat()).out).unwrap();
     assert_eq!((&three[0]["b"], &three[1]["b"]), (&"s".into(), &"again".into()));
-    assert_eq!(three[0]["connections"][0]["to_client"]["lost"]["segments"], 5);
-    assert!(three[1]["connections"][0]["near_client"].is_null());
+    assert_eq!(three[0]["paired"]["connections"][0]["to_client"]["lost"]["segments"], 5);
+    assert!(three[1]["paired"]["connections"][0]["near_client"].is_null());
     assert_eq!(analyze(&["--point", &points[0]]).code, 2);
     let alone = analyze(&["--both", &one]);
     assert_eq!(alone.code, 2);

@@ -12,8 +12,10 @@ mod grow;
 use crate::truth::{Lesson, LessonSet, Truth};
 use anyhow::Context;
 use boost::{Boosted, Lessons};
+use flate2::{Compression, write::GzEncoder};
 use fullpipe_flow::limit::{CLASSES, LEAF, LIMITS, NODE, POLICER, Source};
 use fullpipe_model::scenario::Cause;
+use std::io::Write;
 use std::path::PathBuf;
 
 /// With which runs to train.
@@ -95,7 +97,10 @@ impl Judge {
                 bytes.len(),
                 right(&lessons) * 100.0,
             );
-            let path = self.out.join(format!("{name}.trees"));
+            let path = self.out.join(format!("{name}.trees.gz"));
+            let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+            packed.write_all(&bytes).context("pack a table")?;
+            let bytes = packed.finish().context("pack a table")?;
             std::fs::write(&path, bytes).with_context(|| format!("write {}", path.display()))?;
         }
         Ok(())

@@ -31,7 +31,6 @@ pub fn named_point(text: &str) -> Result<NamedPoint, String> {
 struct BothDocument<'a> {
     a: &'a str,
     b: &'a str,
-    #[serde(flatten)]
     paired: &'a PairedCaptures,
 }
 
@@ -108,11 +107,7 @@ fn show(analyze: &Analyze, names: &[String], pairs: &[PairedCaptures]) -> Result
         let documents: Vec<BothDocument<'_>> = named
             .map(|(names, paired)| BothDocument { a: &names[0], b: &names[1], paired })
             .collect();
-        match &documents[..] {
-            [only] => print_json(only)?,
-            all => print_json(&all)?,
-        }
-        return Ok(());
+        return Ok(print_json(&documents)?);
     }
     let top = analyze.top.unwrap_or(TOP_OF_BOTH);
     let text = named.map(|(names, paired)| {

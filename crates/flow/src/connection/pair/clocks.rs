@@ -234,9 +234,10 @@ fn fastest(crossings: Vec<Crossing>) -> Vec<Crossing> {
     for bucket in crossings.chunks(crossings.len().div_ceil(MOST_CROSSINGS)) {
         let forward = bucket.iter().filter(|one| one.is_forward).min_by_key(|one| one.b - one.a);
         let back = bucket.iter().filter(|one| !one.is_forward).max_by_key(|one| one.b - one.a);
-        let mut both: Vec<Crossing> = forward.into_iter().chain(back).copied().collect();
-        both.sort_unstable_by_key(|one| one.a);
-        kept.extend(both);
+        match (forward, back) {
+            (Some(one), Some(other)) if one.a > other.a => kept.extend([*other, *one]),
+            (one, other) => kept.extend(one.into_iter().chain(other)),
+        }
     }
     kept
 }

@@ -157,8 +157,18 @@ fn crossed(carried: &[Vec<Carried>; 2], keeps_timestamps: bool) -> Vec<(usize, u
     both
 }
 
+/// Three numbers by which something is sorted, and its own number.
+pub(super) type Keyed = ((i64, i64, i64), usize);
+
+/// Sorted by the keys. One function for all, because each kind of sort is some kilobytes of program.
+pub(super) fn sorted(keys: impl Iterator<Item = Keyed>) -> Vec<Keyed> {
+    let mut keys: Vec<Keyed> = keys.collect();
+    keys.sort_unstable();
+    keys
+}
+
 /// The segments that are alone in what they carry, by that, sorted.
-fn once(carried: &[Carried], keeps_timestamps: bool) -> Vec<((i64, i64, i64), usize)> {
+fn once(carried: &[Carried], keeps_timestamps: bool) -> Vec<Keyed> {
     let key = |one: &Carried| {
         let timestamp = one.timestamp.filter(|_| keeps_timestamps);
         // What carries data may have been merged with what follows: its start tells it. What
@@ -166,8 +176,7 @@ fn once(carried: &[Carried], keeps_timestamps: bool) -> Vec<((i64, i64, i64), us
         let ack = if one.is_empty() { one.ack.unwrap_or(i64::MIN) } else { i64::MAX };
         (one.start, ack, timestamp.map_or(-1, i64::from))
     };
-    let mut keyed: Vec<_> = carried.iter().map(key).zip(0..).collect();
-    keyed.sort_unstable();
+    let keyed = sorted(carried.iter().map(key).zip(0..));
     let mut alone = Vec::with_capacity(keyed.len());
     for group in keyed.chunk_by(|one, other| one.0 == other.0) {
         if let [only] = group {
@@ -177,7 +186,7 @@ fn once(carried: &[Carried], keeps_timestamps: bool) -> Vec<((i64, i64, i64), us
     alone
 }
 
-fn in_both<K: Ord + Copy>(a: &[(K, usize)], b: &[(K, usize)]) -> Vec<(usize, usize)> {
+fn in_both(a: &[Keyed], b: &[Keyed]) -> Vec<(usize, usize)> {
     let mut rest = b;
     let mut both = Vec::new();
     for (key, number) in a {
@@ -200,9 +209,8 @@ pub(super) fn crossings(matched: &Matched) -> (Vec<Crossing>, Option<Tap>) {
         times.filter(|(a, b)| a.abs_diff(*b) <= FARTHEST.unsigned_abs()).collect::<Vec<_>>()
     });
     let median = |times: &[(i64, i64)]| {
-        let mut ahead: Vec<i64> = times.iter().map(|(a, b)| b - a).collect();
-        let middle = ahead.len() / 2;
-        (!ahead.is_empty()).then(|| *ahead.select_nth_unstable(middle).1)
+        let ahead = sorted(times.iter().map(|(a, b)| ((b - a, 0, 0), 0)));
+        ahead.get(ahead.len() / 2).map(|((middle, ..), _)| *middle)
     };
     let near = match [median(&crossed[0]), median(&crossed[1])] {
         [Some(first), Some(second)] if first != second => {

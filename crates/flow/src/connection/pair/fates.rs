@@ -2,7 +2,7 @@
 
 use super::Tap;
 use super::clocks::{Clocks, FARTHEST};
-use super::copies::{BothViews, Carried};
+use super::copies::{BothViews, Carried, sorted};
 use super::way::{QueueDelay, SegmentCount, WayBetween};
 use fullpipe_model::units::Duration;
 
@@ -59,22 +59,21 @@ impl Comparison<'_> {
     }
 
     fn delays(&self) -> Delays {
-        let order = |(a, b): (usize, usize)| if self.near == Tap::A { (a, b) } else { (b, a) };
-        let mut crossed: Vec<_> = self.views.crossed.iter().copied().map(order).collect();
-        crossed.sort_unstable();
-        let delay = |(near, far): (usize, usize)| Delayed {
-            near,
-            arrived: self.far()[far].at,
-            delay: self.far()[far].at - self.near()[near].at,
+        let order = |(a, b): &(usize, usize)| {
+            let (near, far) = if self.near == Tap::A { (*a, *b) } else { (*b, *a) };
+            ((near as i64, 0, 0), far)
         };
-        let delayed = crossed.into_iter().map(delay);
+        let crossed = sorted(self.views.crossed.iter().map(order));
+        let delayed = crossed.into_iter().map(|((near, ..), far)| {
+            let (near, arrived) = (near as usize, self.far()[far].at);
+            Delayed { near, arrived, delay: arrived - self.near()[near].at }
+        });
         let delayed: Vec<Delayed> = delayed.filter(|one| one.delay.abs() <= FARTHEST).collect();
-        let mut delays: Vec<i64> = delayed.iter().map(|one| one.delay).collect();
-        delays.sort_unstable();
-        let least = delays.first().copied().unwrap_or(-FARTHEST);
+        let delays = sorted(delayed.iter().map(|one| ((one.delay, 0, 0), 0)));
+        let least = delays.first().map_or(-FARTHEST, |((delay, ..), _)| *delay);
         // Nearly all: single ones may be what they are not, where a capture missed packets. But a
         // queue that grows until the end is longest there.
-        let most = delays.get(delays.len() * 99 / 100).copied().unwrap_or_default();
+        let most = delays.get(delays.len() * 99 / 100).map_or(0, |((delay, ..), _)| *delay);
         let last = delayed.last().map_or(most, |one| one.delay).max(most);
         Delays { delayed, least, most: last + (last - least) / 4 }
     }
@@ -98,12 +97,11 @@ impl Comparison<'_> {
                     && (!keeps_timestamps || same(sent.timestamp, arrived.timestamp))
                     && same(id(sent), id(arrived))
             };
-            let mut sent_as: Vec<usize> =
-                by_start.overlapping(near, arrived).filter(|at| is_sent(&near[*at])).collect();
-            sent_as.sort_unstable_by_key(|at| std::cmp::Reverse(near[*at].at));
+            let sent_as = by_start.overlapping(near, arrived).filter(|at| is_sent(&near[*at]));
+            let sent_as = sorted(sent_as.map(|at| ((near[at].at, 0, 0), at)));
             parted.could_be[number] = !sent_as.is_empty();
             let mut rest = vec![(arrived.start, arrived.end)];
-            for at in sent_as {
+            for (_, at) in sent_as.into_iter().rev() {
                 rest = parted.lost[at].take(&near[at], rest);
                 if rest.is_empty() {
                     break;
@@ -163,8 +161,8 @@ impl Comparison<'_> {
             way.lost += lost;
         }
         way.longest_run = way.longest_run.max(run);
-        queues.sort_unstable();
-        way.queue_at_loss = queues.get(queues.len() / 2).copied();
+        let queues = sorted(queues.into_iter().map(|queue| ((queue, 0, 0), 0)));
+        way.queue_at_loss = queues.get(queues.len() / 2).map(|((queue, ..), _)| duration(*queue));
     }
 
     /// Whether the receiver had `piece` before its next copy could have answered for it at `later`.
@@ -272,21 +270,22 @@ impl Comparison<'_> {
     fn acknowledgements(&self, delays: &Delays, way: &mut WayBetween) {
         let (began, ended) = self.spans[self.near.other().at()];
         let keeps_timestamps = self.views.keeps_timestamps;
-        let key = |one: &Carried| (one.ack, one.timestamp.filter(|_| keeps_timestamps));
         let alone = |all: &[Carried]| {
-            let alone = all.iter().filter(|one| one.is_empty() && one.ack.is_some());
-            let mut alone: Vec<_> = alone.map(|one| (key(one), one.at)).collect();
-            alone.sort_unstable();
-            alone
+            let alone = all.iter().filter(|one| one.is_empty());
+            sorted(alone.filter_map(|one| {
+                let timestamp = one.timestamp.filter(|_| keeps_timestamps);
+                Some(((one.ack?, timestamp.map_or(-1, i64::from), one.at), 0))
+            }))
         };
         let (near, far) = (alone(self.near()), alone(self.far()));
         let mut rest = &far[..];
-        for (key, at) in &near {
+        for ((ack, timestamp, at), _) in &near {
             let is_seen = at + delays.least >= began && at + delays.most <= ended;
             way.acknowledgements += 1;
-            rest = &rest[rest.partition_point(|(other, _)| other < key)..];
+            let key = (ack, timestamp);
+            rest = &rest[rest.partition_point(|((ack, timestamp, _), _)| (ack, timestamp) < key)..];
             match rest.first() {
-                Some((other, _)) if other == key => rest = &rest[1..],
+                Some(((ack, timestamp, _), _)) if (ack, timestamp) == key => rest = &rest[1..],
                 _ => way.acknowledgements_lost += u64::from(is_seen),
             }
         }
@@ -311,17 +310,16 @@ struct Delays {
 impl Delays {
     /// What packets waited beyond the least.
     fn queue(&self) -> Option<QueueDelay> {
-        let mut waits: Vec<i64> = self.delayed.iter().map(|one| one.delay - self.least).collect();
-        waits.sort_unstable();
-        let at = |part: usize| duration(waits[(waits.len() - 1) * part / 100]);
+        let waits = sorted(self.delayed.iter().map(|one| ((one.delay - self.least, 0, 0), 0)));
+        let at = |part: usize| duration(waits[(waits.len() - 1) * part / 100].0.0);
         (!waits.is_empty()).then(|| QueueDelay { median: at(50), p95: at(95), most: at(100) })
     }
 
     /// How long the last packet waited that was sent before this one and arrived.
-    fn queue_before(&self, number: usize) -> Option<Duration> {
+    fn queue_before(&self, number: usize) -> Option<i64> {
         let before = self.delayed.partition_point(|one| one.near < number);
         let last = self.delayed.get(before.checked_sub(1)?)?;
-        Some(duration(last.delay - self.least))
+        Some(last.delay - self.least)
     }
 
     /// How many segments with data arrived after one that was sent later.
@@ -410,9 +408,9 @@ struct ByStart {
 
 impl ByStart {
     fn new(carried: &[Carried]) -> Self {
-        let mut order: Vec<usize> =
-            (0..carried.len()).filter(|at| !carried[*at].is_empty()).collect();
-        order.sort_by_key(|at| carried[*at].start);
+        let all = carried.iter().enumerate().filter(|(_, one)| !one.is_empty());
+        let order = sorted(all.map(|(at, one)| ((one.start, 0, 0), at)));
+        let order: Vec<usize> = order.into_iter().map(|(_, at)| at).collect();
         let ends = order.iter().scan(i64::MIN, |most, at| {
             *most = carried[*at].end.max(*most);
             Some(*most)

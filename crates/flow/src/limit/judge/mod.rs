@@ -20,7 +20,9 @@ pub(super) use reasons::{Judged, reasons};
 use super::Limit;
 use super::confidence::{SURE_FROM, Source};
 use super::thresholds::QUEUED_MOSTLY;
+use flate2::read::GzDecoder;
 use fullpipe_model::limit::Cause;
+use std::io::Read;
 use std::sync::LazyLock;
 
 /// Stands for a number that a source does not have.
@@ -108,16 +110,28 @@ pub(super) fn variation(values: &[f64]) -> f64 {
 /// The tables for samples of sockets. A page in a browser has no sockets, and the tables would be a
 /// tenth of it.
 #[cfg(not(target_os = "wasi"))]
-const SAMPLES: [&[u8]; 2] = [include_bytes!("samples.trees"), include_bytes!("receiver.trees")];
+const SAMPLES: [&[u8]; 2] =
+    [include_bytes!("samples.trees.gz"), include_bytes!("receiver.trees.gz")];
 #[cfg(target_os = "wasi")]
 const SAMPLES: [&[u8]; 2] = [&[]; 2];
 
+/// The bytes of a table; none where it is not there.
+fn unpacked(table: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // A test holds that each is whole.
+    let _ = GzDecoder::new(table).read_to_end(&mut bytes);
+    bytes
+}
+
 /// The table for evidence of this kind.
 fn table(source: Source) -> Option<&'static BoostedTrees<'static>> {
+    static BYTES_OF_CAPTURES: LazyLock<Vec<u8>> =
+        LazyLock::new(|| unpacked(include_bytes!("captures.trees.gz")));
     static OF_CAPTURES: LazyLock<Option<BoostedTrees<'_>>> =
-        LazyLock::new(|| BoostedTrees::read(include_bytes!("captures.trees")));
+        LazyLock::new(|| BoostedTrees::read(&BYTES_OF_CAPTURES));
+    static BYTES_OF_SAMPLES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| SAMPLES.map(unpacked));
     static OF_SAMPLES: LazyLock<[Option<BoostedTrees<'_>>; 2]> =
-        LazyLock::new(|| SAMPLES.map(BoostedTrees::read));
+        LazyLock::new(|| BYTES_OF_SAMPLES.each_ref().map(|bytes| BoostedTrees::read(bytes)));
     match source {
         Source::Capture => OF_CAPTURES.as_ref(),
         Source::Samples => OF_SAMPLES[0].as_ref(),
