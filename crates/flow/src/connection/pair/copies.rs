@@ -160,7 +160,8 @@ fn crossed(carried: &[Vec<Carried>; 2], keeps_timestamps: bool) -> Vec<(usize, u
 /// Three numbers by which something is sorted, and its own number.
 pub(super) type Keyed = ((i64, i64, i64), usize);
 
-/// Sorted by the keys. One function for all, because each kind of sort is some kilobytes of program.
+/// Sorted by the keys. One function for all, because each kind of sort is some kilobytes of
+/// program.
 pub(super) fn sorted(keys: impl Iterator<Item = Keyed>) -> Vec<Keyed> {
     let mut keys: Vec<Keyed> = keys.collect();
     keys.sort_unstable();
