@@ -13,7 +13,7 @@ use crate::truth::{Lesson, LessonSet, Truth};
 use anyhow::Context;
 use boost::{Boosted, Lessons};
 use flate2::{Compression, write::GzEncoder};
-use fullpipe_flow::limit::{CLASSES, LEAF, LIMITS, NODE, POLICER, Source};
+use fullpipe_flow::limit::{CLASSES, LEAF, LIMITS, NODE, POLICER, Source, pack};
 use fullpipe_model::scenario::Cause;
 use std::io::Write;
 use std::path::PathBuf;
@@ -99,7 +99,7 @@ impl Judge {
             );
             let path = self.out.join(format!("{name}.trees.gz"));
             let mut packed = GzEncoder::new(Vec::new(), Compression::best());
-            packed.write_all(&bytes).context("pack a table")?;
+            packed.write_all(&pack(&bytes).context("order a table")?).context("pack a table")?;
             let bytes = packed.finish().context("pack a table")?;
             std::fs::write(&path, bytes).with_context(|| format!("write {}", path.display()))?;
         }

@@ -39,7 +39,7 @@ mod verdict;
 
 pub use confidence::{Coverage, SURE_FROM, Source};
 pub use judge::{
-    BoostedTrees, CLASSES, LEAF, LIMITS, NODE, POLICER, Reason, Traits, half, softmax,
+    BoostedTrees, CLASSES, LEAF, LIMITS, NODE, POLICER, Reason, Traits, half, pack, softmax,
 };
 pub use receiver::from_receiver;
 pub use samples::from_samples;

@@ -9,10 +9,12 @@
 //! limits may hold it one after another.
 
 mod boosted_trees;
+mod packed;
 mod parts;
 mod reasons;
 
 pub use boosted_trees::{BoostedTrees, CLASSES, LEAF, NODE, half, softmax};
+pub use packed::pack;
 pub(super) use parts::{Part, Stretch, agreed, course, parts};
 pub use reasons::Reason;
 pub(super) use reasons::{Judged, reasons};
@@ -20,9 +22,8 @@ pub(super) use reasons::{Judged, reasons};
 use super::Limit;
 use super::confidence::{SURE_FROM, Source};
 use super::thresholds::QUEUED_MOSTLY;
-use flate2::read::GzDecoder;
 use fullpipe_model::limit::Cause;
-use std::io::Read;
+use packed::unpack;
 use std::sync::LazyLock;
 
 /// Stands for a number that a source does not have.
@@ -115,23 +116,16 @@ const SAMPLES: [&[u8]; 2] =
 #[cfg(target_os = "wasi")]
 const SAMPLES: [&[u8]; 2] = [&[]; 2];
 
-/// The bytes of a table; none where it is not there.
-fn unpacked(table: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    // A test holds that each is whole.
-    let _ = GzDecoder::new(table).read_to_end(&mut bytes);
-    bytes
-}
-
 /// The table for evidence of this kind.
 fn table(source: Source) -> Option<&'static BoostedTrees<'static>> {
-    static BYTES_OF_CAPTURES: LazyLock<Vec<u8>> =
-        LazyLock::new(|| unpacked(include_bytes!("captures.trees.gz")));
+    static BYTES_OF_CAPTURES: LazyLock<Option<Vec<u8>>> =
+        LazyLock::new(|| unpack(include_bytes!("captures.trees.gz")));
     static OF_CAPTURES: LazyLock<Option<BoostedTrees<'_>>> =
-        LazyLock::new(|| BoostedTrees::read(&BYTES_OF_CAPTURES));
-    static BYTES_OF_SAMPLES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| SAMPLES.map(unpacked));
-    static OF_SAMPLES: LazyLock<[Option<BoostedTrees<'_>>; 2]> =
-        LazyLock::new(|| BYTES_OF_SAMPLES.each_ref().map(|bytes| BoostedTrees::read(bytes)));
+        LazyLock::new(|| BoostedTrees::read(BYTES_OF_CAPTURES.as_deref()?));
+    static BYTES_OF_SAMPLES: LazyLock<[Option<Vec<u8>>; 2]> = LazyLock::new(|| SAMPLES.map(unpack));
+    static OF_SAMPLES: LazyLock<[Option<BoostedTrees<'_>>; 2]> = LazyLock::new(|| {
+        BYTES_OF_SAMPLES.each_ref().map(|bytes| BoostedTrees::read(bytes.as_deref()?))
+    });
     match source {
         Source::Capture => OF_CAPTURES.as_ref(),
         Source::Samples => OF_SAMPLES[0].as_ref(),
