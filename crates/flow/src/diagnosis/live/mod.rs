@@ -197,6 +197,13 @@ pub struct LiveConnection {
 /// The least length of an interval.
 const INTERVAL: Duration = Duration::from_millis(40);
 
+/// Where a cause has to be removed. Of the two limits of a guess it may be behind either.
+fn site(cause: &Explanation, headline: &Headline) -> Option<Site> {
+    let other = headline.or.filter(|_| headline.is_guess());
+    let site = cause.sub_cause.site(headline.limit);
+    site.or_else(|| other.and_then(|limit| cause.sub_cause.site(limit)))
+}
+
 impl Observed<'_> {
     /// What limits the connection; `None` with fewer than two samples.
     pub fn answer(&self) -> Option<Answer> {
@@ -270,8 +277,7 @@ impl Observed<'_> {
         let is_sure =
             |cause: &&Explanation| !is_guess || matches!(cause.sub_cause, SubCause::Machine(_));
         let mut sure = causes.iter().filter(is_sure);
-        let explained =
-            sure.find_map(|cause| Some((cause.sub_cause.site(headline.limit)?, cause.remedy)));
+        let explained = sure.find_map(|cause| Some((site(cause, headline)?, cause.remedy)));
         let (acts, remedy) = match explained {
             Some((Site::Path, remedy)) => (Acts::Path, Some(remedy)),
             Some((Site::End(end), remedy)) if end == self.role => (Acts::Here, Some(remedy)),

@@ -173,6 +173,14 @@ fn a_full_window_is_the_peers_to_change_beside_a_busy_shaper_of_this_host() {
     assert_eq!(names(&found), ["shaped_here"], "it carries 320 Mbit/s");
     assert_eq!((found.limit, found.acts), (Limit::ReceiveWindow, Acts::Peer));
     assert_eq!(found.remedy, Some(Remedy::GrowReceiveBuffer));
+    // Where it is no more than a guess whether it was the window or the link, what the shaper
+    // counted decides: here something can be changed.
+    let diagnosis = seen.diagnosis().unwrap();
+    let mut guess = diagnosis.headline();
+    (guess.or, guess.confidence) = (Some(Limit::Link), 0.3);
+    let (acts, remedy) = seen.advice(&guess, &found.causes, &diagnosis.findings());
+    assert_eq!(acts, Acts::Here);
+    assert!(!remedy.unwrap().is_evidence() && remedy != found.remedy, "{remedy:?}");
 }
 
 #[test]

@@ -48,8 +48,7 @@ pub(super) fn unpack(stored: &[u8]) -> Option<Vec<u8>> {
     let Parts { head, trees, rest } = parts(&packed)?;
     let (counts, planes) = rest.split_at_checked(2 * trees)?;
     let count = planes.len() / NODE;
-    let node = |at: usize| (0..NODE).map(move |byte| planes[byte * count + at]);
-    let mut all = (0..count).flat_map(node);
+    let mut all = (0..count).flat_map(|at| (0..NODE).map(move |byte| planes[byte * count + at]));
     let mut table = head.to_vec();
     for of_tree in counts.as_chunks().0 {
         table.extend(of_tree);
