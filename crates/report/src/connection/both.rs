@@ -34,7 +34,12 @@ struct NamedWay<'a> {
 impl BothReport<'_> {
     /// The report as text: the answer of each connection first, then its numbers.
     pub fn render(&self, layout: Layout) -> String {
-        let mut text = self.head(layout.language);
+        let head = self.head(layout.language);
+        let mut text = String::new();
+        for line in head {
+            text += &paragraph::fill("", &line, layout.width);
+            text.push('\n');
+        }
         let mut worst: Vec<&PairedConnection> = self.paired.connections.iter().collect();
         worst.sort_by_key(|one| std::cmp::Reverse(lost_in_all(one)));
         for connection in worst.iter().take(self.top) {
@@ -54,7 +59,7 @@ impl BothReport<'_> {
         text
     }
 
-    fn head(&self, language: Language) -> String {
+    fn head(&self, language: Language) -> Vec<String> {
         let PairedCaptures { packets, left_out, unmatched, set_back, clocks, connections } =
             self.paired;
         let [a, b] = self.names.map(escape::in_line);
@@ -97,7 +102,7 @@ impl BothReport<'_> {
                 .enumerate()
                 .map(|(number, piece)| clock(piece, number > 0, [&a, &b], language)),
         );
-        lines.join("\n") + "\n"
+        lines
     }
 
     fn connection(&self, one: &PairedConnection, layout: Layout) -> String {
