@@ -3,7 +3,8 @@
 //! questions about traits, and its leaf holds a score. The scores of a class's trees add up, and
 //! the softmax of all classes' scores is how likely each class is.
 //!
-//! The table is made by `cargo xtask judge` and committed. It begins with the number of traits (1
+//! The table is made by `cargo xtask judge` and committed, in the form that [`super::packed`]
+//! stores. It begins with the number of traits (1
 //! byte), the number of rounds (2), each class's score before the first round (4 each, a float) and
 //! the typical value of each trait (4 each, a float). The trees follow, round by round and class by
 //! class, each with its number of nodes (2) and its nodes ([`NODE`] bytes each). A node begins with
