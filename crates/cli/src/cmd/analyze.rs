@@ -78,13 +78,15 @@ pub struct Analyze {
     /// and in which direction, how long each direction waited, what the path changed in headers.
     /// The clocks may differ, and addresses may be translated in between.
     #[arg(long, conflicts_with_all = ["as_one", "jsonl", "csv", "parquet", "html", "connection"])]
-    #[arg(conflicts_with_all = ["packets", "plot", "files_from", "interval"])]
+    #[arg(conflicts_with_all = ["packets", "plot", "files_from", "interval", "labels"])]
+    #[arg(conflicts_with = "capture_point")]
     both: bool,
     /// A place with its capture, or the files of its ring. Name the places in the order in which
     /// packets pass them, either way: each is compared with the next, as by --both.
     #[arg(long, value_name = "NAME=FILES", value_parser = both::named_point)]
     #[arg(conflicts_with_all = ["files", "both", "as_one", "jsonl", "csv", "parquet", "html"])]
     #[arg(conflicts_with_all = ["connection", "packets", "plot", "files_from", "interval"])]
+    #[arg(conflicts_with_all = ["labels", "capture_point"])]
     point: Vec<both::NamedPoint>,
     /// Print JSON.
     #[arg(long, group = "format")]

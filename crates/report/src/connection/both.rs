@@ -2,12 +2,13 @@
 //! how long each direction took, and what the path changed.
 
 mod changed;
+mod losses;
 
 use crate::table::{escape, figure, paragraph};
 use crate::{Column, Layout, Table, Tone};
 use fullpipe_flow::Language;
 use fullpipe_flow::connection::pair::{
-    ClockPiece, PairedCaptures, PairedConnection, SegmentCount, Tap, WayBetween,
+    ClockPiece, PairedCaptures, PairedConnection, Tap, WayBetween,
 };
 use fullpipe_model::units::Duration;
 
@@ -124,8 +125,10 @@ impl BothReport<'_> {
             });
         } else if sentences.is_empty() {
             sentences.push(match language {
-                Language::English => "no data was lost, before, between or after the two".into(),
-                Language::Chinese => "两处之前、之间与之后都没有丢失数据".into(),
+                Language::English => {
+                    "no data was lost, before, between or after the two, as far as they show".into()
+                }
+                Language::Chinese => "就两个抓包所见，两处之前、之间与之后都没有丢失数据".into(),
             });
         }
         sentences.extend(ways.iter().flat_map(|way| way.remarks(language)));
@@ -198,170 +201,6 @@ fn clock(piece: &ClockPiece, is_set: bool, [other, name]: [&str; 2], language: L
             let gain = format!("，每秒多走 {micros:.1} us");
             let gain = if gains { gain.as_str() } else { "" };
             format!("{since}{name} 的时钟{side} {ahead}（{error}）{gain}")
-        }
-    }
-}
-
-impl NamedWay<'_> {
-    /// What was lost, the most first.
-    fn losses(&self, language: Language) -> Vec<String> {
-        let NamedWay { way, near, far, .. } = self;
-        let whole = &way.sent;
-        let mut found = Vec::new();
-        if way.lost.segments > 0 {
-            found.push((way.lost.segments, self.between(language)));
-        }
-        let amount = |lost: &SegmentCount| {
-            let part = 100.0 * lost.part_of(whole);
-            (lost.segments, whole.segments, part)
-        };
-        if way.lost_before.segments > 0 {
-            let (lost, of, part) = amount(&way.lost_before);
-            let to = self.to(language);
-            found.push((lost, match language {
-                Language::English => format!(
-                    "{to}, {lost} of {of} segments ({part:.2} %) were lost before {near}: in the \
-                     sender's host or between it and that place"
-                ),
-                Language::Chinese => format!(
-                    "{to}，{of} 个报文段中有 {lost} 个（{part:.2} %）在到达 {near} 之前丢失：在发送方主机内，或在它与该处之间"
-                ),
-            }));
-        }
-        if way.lost_after.segments > 0 {
-            let (lost, of, part) = amount(&way.lost_after);
-            let to = self.to(language);
-            found.push((lost, match language {
-                Language::English => format!(
-                    "{to}, {lost} of {of} segments ({part:.2} %) were lost after {far}: between \
-                     that place and the receiver, or in its host"
-                ),
-                Language::Chinese => format!(
-                    "{to}，{of} 个报文段中有 {lost} 个（{part:.2} %）在经过 {far} 之后丢失：在该处与接收方之间，或在其主机内"
-                ),
-            }));
-        }
-        found.sort_by_key(|(lost, _)| std::cmp::Reverse(*lost));
-        found.into_iter().map(|(_, sentence)| sentence).collect()
-    }
-
-    fn to(&self, language: Language) -> &'static str {
-        match (language, self.to_client) {
-            (Language::English, true) => "to the client",
-            (Language::English, false) => "to the server",
-            (Language::Chinese, true) => "发往客户端",
-            (Language::Chinese, false) => "发往服务器",
-        }
-    }
-
-    fn between(&self, language: Language) -> String {
-        let NamedWay { way, near, far, .. } = self;
-        let (lost, of) = (way.lost.segments, way.sent.segments);
-        let part = 100.0 * way.lost.part_of(&way.sent);
-        let (runs, longest, to) = (way.runs, way.longest_run, self.to(language));
-        let queue = way.queue_at_loss.zip(way.queue);
-        // Where the queue is full, what comes just before a loss has waited nearly the longest.
-        let full = queue.filter(|(at, queue)| {
-            *at >= Duration::from_millis(1) && at.saturating_mul(2) >= queue.most
-        });
-        let where_from = match (language, full, queue) {
-            (Language::English, Some((at, _)), _) => {
-                format!("behind a queue of {at}: a queue between the two was full")
-            }
-            (Language::English, None, Some((at, _))) => {
-                format!("behind a queue of {at} only: no full queue dropped them")
-            }
-            (Language::English, None, None) => "and no delay says by what".into(),
-            (Language::Chinese, Some((at, _)), _) => {
-                format!("丢失前的排队为 {at}：两处之间有队列已满")
-            }
-            (Language::Chinese, None, Some((at, _))) => {
-                format!("丢失前的排队只有 {at}：不是队列已满造成的")
-            }
-            (Language::Chinese, None, None) => "原因无法从时延看出".into(),
-        };
-        let often = if runs == 1 { "once, ".to_owned() } else { format!("{runs} times, ") };
-        match language {
-            Language::English => format!(
-                "{to}, {lost} of {of} segments ({part:.2} %) were lost between {near} and {far}, \
-                 {often}at most {longest} in a row, {where_from}"
-            ),
-            Language::Chinese => format!(
-                "{to}，{of} 个报文段中有 {lost} 个（{part:.2} %）在 {near} 与 {far} 之间丢失，共 {runs} 次，\
-                 每次最多连续 {longest} 个；{where_from}"
-            ),
-        }
-    }
-
-    /// What is to be known beside what was lost.
-    fn remarks(&self, language: Language) -> Vec<String> {
-        let NamedWay { way, near, far, .. } = self;
-        let to = self.to(language);
-        let of_count = [
-            (way.missed_at_near.segments, Remark::Missed(near)),
-            (way.missed_at_far.segments, Remark::Missed(far)),
-            (way.needless.segments, Remark::Needless),
-            (way.duplicated.segments, Remark::Duplicated),
-            (way.reordered, Remark::Reordered),
-            (way.reordered_before.segments, Remark::ReorderedBefore(near)),
-            (way.acknowledgements_lost, Remark::AcknowledgementsLost(way.acknowledgements)),
-        ];
-        let said = of_count.into_iter().filter(|(count, _)| *count > 0);
-        said.map(|(count, remark)| remark.words(to, count, language)).collect()
-    }
-}
-
-/// A number that is no loss of data.
-enum Remark<'a> {
-    Missed(&'a str),
-    Needless,
-    Duplicated,
-    Reordered,
-    ReorderedBefore(&'a str),
-    AcknowledgementsLost(u64),
-}
-
-impl Remark<'_> {
-    fn words(&self, to: &str, count: u64, language: Language) -> String {
-        match (language, self) {
-            (Language::English, Remark::Missed(name)) => format!(
-                "{to}, {count} segments passed {name} and are not in its capture: the sniffer \
-                 dropped them, the path did not"
-            ),
-            (Language::English, Remark::Needless) => format!(
-                "{to}, {count} segments were sent again although the receiver had acknowledged them"
-            ),
-            (Language::English, Remark::Duplicated) => {
-                format!("{to}, {count} segments arrived twice: the path duplicated them")
-            }
-            (Language::English, Remark::Reordered) => {
-                format!("{to}, {count} segments were overtaken between the two")
-            }
-            (Language::English, Remark::ReorderedBefore(name)) => format!(
-                "{to}, {count} segments were overtaken before {name}: by the sender's host, its \
-                 card, or what lies between"
-            ),
-            (Language::English, Remark::AcknowledgementsLost(of)) => {
-                format!("{to}, {count} of {of} acknowledgements were lost between the two")
-            }
-            (Language::Chinese, Remark::Missed(name)) => format!(
-                "{to}，有 {count} 个报文段经过了 {name} 却不在其抓包中：是抓包程序漏掉的，不是路径丢的"
-            ),
-            (Language::Chinese, Remark::Needless) => {
-                format!("{to}，有 {count} 个报文段在接收方确认之后又被重传")
-            }
-            (Language::Chinese, Remark::Duplicated) => {
-                format!("{to}，有 {count} 个报文段到达两次：路径复制了它们")
-            }
-            (Language::Chinese, Remark::Reordered) => {
-                format!("{to}，有 {count} 个报文段在两处之间被后发的超过")
-            }
-            (Language::Chinese, Remark::ReorderedBefore(name)) => format!(
-                "{to}，有 {count} 个报文段在到达 {name} 之前被后发的超过：由发送方主机、其网卡或途中设备造成"
-            ),
-            (Language::Chinese, Remark::AcknowledgementsLost(of)) => {
-                format!("{to}，{of} 个确认中有 {count} 个在两处之间丢失")
-            }
         }
     }
 }

@@ -4,7 +4,7 @@ use super::Tap;
 use super::clocks::{Clocks, FARTHEST};
 use super::copies::{BothViews, Carried, sorted};
 use super::way::{QueueDelay, SegmentCount, WayBetween};
-use fullpipe_model::units::Duration;
+use fullpipe_model::units::{Bytes, Duration};
 
 /// One direction, from the place nearer to its sender to the other.
 pub(super) struct Comparison<'a> {
@@ -130,15 +130,18 @@ impl Comparison<'_> {
         let (began, ended) = self.spans[self.near.other().at()];
         let by_start = ByStart::new(far);
         let last_arrived = delays.delayed.last().map_or(0, |one| one.near);
-        let mut run = 0;
-        let mut queues = Vec::new();
+        let (mut run, mut queues, mut sizes) = (0, Vec::new(), Sizes::default());
         for (number, sent) in near.iter().enumerate().filter(|(_, one)| !one.is_empty()) {
             let pieces = parted.lost[number].pieces(sent);
             // Its capture was still running when it would have arrived, or what was sent later did.
             let is_seen = sent.at + delays.least >= began
                 && (sent.at + delays.most <= ended || number < last_arrived);
             let mut lost = SegmentCount::default();
-            for (from, to) in pieces.into_iter().filter(|_| is_seen) {
+            if !is_seen && !pieces.is_empty() {
+                way.not_judged.add(sent.end - sent.start, self.segment);
+                continue;
+            }
+            for (from, to) in pieces {
                 let piece = Carried { start: from, end: to, ..*sent };
                 let later = by_start.overlapping(far, &piece).map(|at| far[at].at);
                 let later = later.filter(|at| *at > sent.at).min().unwrap_or(i64::MAX);
@@ -148,6 +151,7 @@ impl Comparison<'_> {
                     lost.add(to - from, self.segment);
                 }
             }
+            sizes.note(sent.end - sent.start, lost.segments > 0);
             if lost.segments == 0 {
                 way.longest_run = way.longest_run.max(run);
                 run = 0;
@@ -161,6 +165,7 @@ impl Comparison<'_> {
             way.lost += lost;
         }
         way.longest_run = way.longest_run.max(run);
+        way.nothing_above = sizes.nothing_above(self.segment);
         let queues = sorted(queues.into_iter().map(|queue| ((queue, 0, 0), 0)));
         way.queue_at_loss = queues.get(queues.len() / 2).map(|((queue, ..), _)| duration(*queue));
     }
@@ -289,6 +294,45 @@ impl Comparison<'_> {
                 _ => way.acknowledgements_lost += u64::from(is_seen),
             }
         }
+    }
+}
+
+/// Fewer losses tell nothing of sizes.
+const TELLING_LOSSES: u64 = 3;
+
+/// How long the segments were that arrived, and those that did not.
+#[derive(Default)]
+struct Sizes {
+    lost: u64,
+    smallest_lost: i64,
+    largest_lost: i64,
+    largest_arrived: i64,
+    /// Some with data arrived after the first was lost.
+    others_arrive: bool,
+}
+
+impl Sizes {
+    fn note(&mut self, length: i64, is_lost: bool) {
+        if is_lost {
+            let smallest = if self.lost == 0 { length } else { self.smallest_lost };
+            self.smallest_lost = smallest.min(length);
+            self.largest_lost = self.largest_lost.max(length);
+            self.lost += 1;
+        } else {
+            self.largest_arrived = self.largest_arrived.max(length);
+            // SYN and FIN take one number.
+            self.others_arrive |= self.lost > 0 && length > 1;
+        }
+    }
+
+    /// The largest that arrived, if size decides; not where captures have merged segments.
+    fn nothing_above(&self, segment: u64) -> Option<Bytes> {
+        let arrived = u64::try_from(self.largest_arrived).ok()?;
+        let is_merged = self.largest_lost > i64::try_from(segment).unwrap_or(i64::MAX);
+        let decides = self.lost >= TELLING_LOSSES
+            && self.smallest_lost > self.largest_arrived
+            && self.others_arrive;
+        (decides && !is_merged).then_some(Bytes::new(arrived))
     }
 }
 

@@ -14,6 +14,16 @@ pub(super) struct Matched {
     pub is_turned: bool,
 }
 
+impl Matched {
+    /// Which of A's ends asked for it: the sender of the SYN, whichever place saw that, or else the
+    /// one with the higher port.
+    pub fn client(&self) -> usize {
+        let of_b = || self.b.opener().map(|end| end ^ usize::from(self.is_turned));
+        let ports = self.a.ends.map(|end| end.port());
+        self.a.opener().or_else(of_b).unwrap_or_else(|| usize::from(ports[1] > ports[0]))
+    }
+}
+
 type OfTap = HashMap<FlowKey, Vec<Sighted>, foldhash::fast::RandomState>;
 
 /// What was matched, and how many were left at each place.

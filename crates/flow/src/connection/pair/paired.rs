@@ -7,7 +7,7 @@ use super::fates::Comparison;
 use super::matching::{Matched, matched};
 use super::way::WayBetween;
 use super::{Tap, TapView};
-use fullpipe_model::units::{Bytes, Duration, column};
+use fullpipe_model::units::{Bytes, Duration};
 use serde::{Serialize, Serializer};
 use std::net::SocketAddr;
 
@@ -42,9 +42,6 @@ pub struct PairedConnection {
     pub server: [SocketAddr; 2],
     /// The place nearer to the client; unknown where nothing tells.
     pub near_client: Option<Tap>,
-    /// The shortest round trip between the two places.
-    #[serde(rename = "round_trip_us", with = "column::micros_optional")]
-    pub round_trip: Option<Duration>,
     /// From the client to the server, where the order of the places is known.
     pub to_server: Option<WayBetween>,
     /// From the server to the client.
@@ -90,10 +87,10 @@ fn paired(
         let near = if way == 0 { near? } else { near?.other() };
         Some(Comparison { views: &directions[way], near, clocks, spans, segment }.compared())
     });
+    let [first, second] = only_what_is_known(ways);
     // Which of A's ends is the client, and which of B's.
-    let client = matched.a.client();
+    let client = matched.client();
     let of_b = client ^ usize::from(matched.is_turned);
-    let [first, second] = ways;
     let (to_server, to_client) = if client == 0 { (first, second) } else { (second, first) };
     let clients = [matched.a.ends[client], matched.b.ends[of_b]];
     let servers = [matched.a.ends[1 - client], matched.b.ends[1 - of_b]];
@@ -103,11 +100,25 @@ fn paired(
         client: clients,
         server: servers,
         near_client: near.map(|near| if client == 0 { near } else { near.other() }),
-        round_trip: clocks.round_trip(),
         to_server,
         to_client,
         changes: translated.into_iter().chain(changes(&directions, client, near)).collect(),
     }
+}
+
+/// Whether an acknowledgement was lost or missed cannot be told of a capture that misses packets.
+fn only_what_is_known(mut ways: [Option<WayBetween>; 2]) -> [Option<WayBetween>; 2] {
+    if let [Some(there), Some(back)] = &mut ways {
+        // The far place of one direction is the near one of the other.
+        let misses_far = there.missed_at_far.segments + back.missed_at_near.segments > 0;
+        let misses_near = there.missed_at_near.segments + back.missed_at_far.segments > 0;
+        for (way, misses) in [(there, misses_far), (back, misses_near)] {
+            if misses {
+                way.acknowledgements_missed = std::mem::take(&mut way.acknowledgements_lost);
+            }
+        }
+    }
+    ways
 }
 
 /// What TCP puts into a segment at most, if nothing is known.

@@ -153,13 +153,24 @@ impl Sighted {
         self.ways.iter().filter_map(|way| way.sightings.first()).map(|first| first.at).min()
     }
 
-    /// Which of its ends asked for it: the sender of the SYN, or else the one with the higher port.
-    pub fn client(&self) -> usize {
-        let opened = |way: &SightedWay| way.syn.map(|syn| !syn.flags.any(Flags::ACK));
-        match [opened(&self.ways[0]), opened(&self.ways[1])] {
-            [Some(true), _] | [_, Some(false)] => 0,
-            [_, Some(true)] | [Some(false), _] => 1,
-            _ => usize::from(self.ends[1].port() > self.ends[0].port()),
+    /// Which of its ends opened it; unknown without a SYN.
+    pub fn opener(&self) -> Option<usize> {
+        let opens = |way: &SightedWay| way.syn.map(|syn| !syn.flags.any(Flags::ACK));
+        match self.ways.each_ref().map(opens) {
+            [Some(true), _] | [_, Some(false)] => Some(0),
+            [_, Some(true)] | [Some(false), _] => Some(1),
+            [None, None] => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // The guide says so, and the bound of a capture's memory rests on it.
+    #[test]
+    fn a_sighting_takes_32_bytes() {
+        assert_eq!(size_of::<Sighting>(), 32);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::capture::LinkType;
+use fullpipe_model::units::Bytes;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,6 +24,8 @@ struct World {
     missed_by_server: u64,
     missed_by_client: u64,
     duplicated: u64,
+    acks_lost: u64,
+    acks_missed: u64,
     ahead: i64,
     drift_ppm: i64,
     is_translated: bool,
@@ -44,6 +47,8 @@ impl Default for World {
             missed_by_server: 0,
             missed_by_client: 0,
             duplicated: 0,
+            acks_lost: 0,
+            acks_missed: 0,
             ahead: 0,
             drift_ppm: 0,
             is_translated: false,
@@ -56,7 +61,7 @@ impl Default for World {
 
 /// What the world knows.
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
-struct Known {
+struct Fates {
     sent: u64,
     lost: u64,
     lost_before: u64,
@@ -84,7 +89,9 @@ struct Simulated {
     world: World,
     random: u64,
     taps: [Vec<(i64, Drawn)>; 2],
-    known: Known,
+    known: Fates,
+    /// Acknowledgements that the server's capture does not have.
+    acks_absent: u64,
     ids: u16,
 }
 
@@ -105,7 +112,8 @@ impl Simulated {
             world,
             random: world.seed,
             taps: Default::default(),
-            known: Known::default(),
+            known: Fates::default(),
+            acks_absent: 0,
             ids: 1,
         };
         it.run();
@@ -214,6 +222,11 @@ impl Simulated {
             let start = 1 + number * SEGMENT;
             ack.sack = (number as usize >= next).then_some((start, start + SEGMENT));
             self.passes(at, ack);
+            let is_lost = self.chance(self.world.acks_lost);
+            if is_lost || self.chance(self.world.acks_missed) {
+                self.taps[Tap::B.at()].pop();
+                self.acks_absent += 1;
+            }
         }
     }
 
@@ -308,10 +321,10 @@ fn merged(packets: Vec<(i64, Drawn)>, most: u32) -> Vec<(i64, Drawn)> {
     out
 }
 
-fn said(paired: &PairedCaptures) -> Known {
+fn said(paired: &PairedCaptures) -> Fates {
     let [one] = &paired.connections[..] else { panic!("{paired:?}") };
     let way = one.to_client.as_ref().unwrap();
-    Known {
+    Fates {
         // The SYN's answer is a segment, too.
         sent: way.sent.segments - 1,
         lost: way.lost.segments,
@@ -334,9 +347,46 @@ fn what_both_places_saw_is_found_to_be_the_same() {
     // Nothing but the hops differs.
     let fields: Vec<_> = one.changes.iter().map(|change| change.field).collect();
     assert_eq!(fields, [HeaderField::Hops, HeaderField::Hops]);
-    assert_eq!(one.round_trip, Some(Duration::from_millis(40)));
+    assert_eq!(paired.clocks.round_trip(), Some(Duration::from_millis(40)));
     let acks = one.to_server.as_ref().unwrap();
     assert_eq!((acks.acknowledgements, acks.acknowledgements_lost), (2001, 0));
+}
+
+/// Where a capture misses packets, nothing tells whether an acknowledgement was lost.
+#[test]
+fn acknowledgements_are_lost_only_where_that_is_known() {
+    for (acks_lost, acks_missed, missed_by_server) in [(20, 0, 0), (0, 20, 20), (20, 20, 20)] {
+        let world =
+            Simulated::of(World { acks_lost, acks_missed, missed_by_server, ..World::default() });
+        let paired = world.paired();
+        let way = paired.connections[0].to_server.as_ref().unwrap();
+        let said = (way.acknowledgements_lost, way.acknowledgements_missed);
+        let known =
+            if missed_by_server == 0 { (world.acks_absent, 0) } else { (0, world.acks_absent) };
+        assert!(world.acks_absent > 20);
+        assert_eq!(said, known);
+    }
+}
+
+/// A path that takes no full segments, and one that takes them all.
+#[test]
+fn what_is_too_large_for_the_path_is_told_from_other_losses() {
+    for (largest, said) in [(1000, Some(1000)), (u32::MAX, None)] {
+        let mut world = Simulated::of(World { segments: 0, ..World::default() });
+        for number in 0..40_u32 {
+            let at = START + 100 * MS + i64::from(number) * 5 * MS;
+            let payload = if number % 4 == 0 { 1448 } else { 1000 };
+            let data = world.packet(true, at, 1 + number * 1448, payload, ACK);
+            world.taps[Tap::B.at()].push((at, data.clone()));
+            if payload <= largest && !(largest > 2000 && number % 7 == 3) {
+                world.taps[Tap::A.at()].push((at + 20 * MS, Drawn { ttl: 57, ..data }));
+            }
+        }
+        let paired = world.paired();
+        let way = paired.connections[0].to_client.as_ref().unwrap();
+        assert!(way.lost.segments >= 5, "{way:?}");
+        assert_eq!(way.nothing_above.map(Bytes::get), said);
+    }
 }
 
 #[test]
@@ -359,6 +409,19 @@ fn a_clock_that_was_set_back_is_found() {
     assert!(back.abs_diff(Duration::from_secs(5)) < Duration::from_millis(1), "{back}");
     assert_eq!(paired.clocks.pieces.len(), 1, "{:?}", paired.clocks);
     assert_eq!(said(&paired), world.known);
+}
+
+/// Where one capture ends long before the other, nothing is said of what came after.
+#[test]
+fn what_could_not_be_seen_is_not_judged() {
+    let mut world = Simulated::of(World { lost: 10, ..World::default() });
+    let end = START + 150 * MS;
+    world.taps[Tap::A.at()].retain(|(at, _)| *at < end);
+    let way = world.paired().connections[0].to_client.clone().unwrap();
+    assert!(way.not_judged.segments > 1000, "{way:?}");
+    let judged = way.sent.segments - way.not_judged.segments;
+    assert!(way.lost.segments <= judged / 20, "{way:?}");
+    assert_eq!(way.nothing_above, None);
 }
 
 #[test]

@@ -8,6 +8,9 @@ use serde::Serialize;
 pub struct WayBetween {
     /// What passed the near place: data, SYN and FIN, each time that they were sent.
     pub sent: SegmentCount,
+    /// What of it was sent when the far place's capture had not begun, or has no more packets:
+    /// nothing is said of it.
+    pub not_judged: SegmentCount,
     /// What passed it and did not reach the far place.
     pub lost: SegmentCount,
     /// How often segments were lost one after the other, and the most at once.
@@ -17,6 +20,10 @@ pub struct WayBetween {
     /// The queue that the packet before a loss had met, in the median.
     #[serde(rename = "queue_at_loss_us", with = "column::micros_optional")]
     pub queue_at_loss: Option<Duration>,
+    /// The largest segment that arrived, where each one that was lost was larger and others arrived
+    /// meanwhile: larger packets do not pass (RFC 2923).
+    #[serde(rename = "nothing_above_bytes", with = "column::bytes_optional")]
+    pub nothing_above: Option<Bytes>,
     /// What was lost before the near place: it filled a gap, a round trip or more later.
     pub lost_before: SegmentCount,
     /// What passed the far place, was not acknowledged, and passed it again.
@@ -37,8 +44,21 @@ pub struct WayBetween {
     pub acknowledgements: u64,
     /// Of these, those that did not reach the far place.
     pub acknowledgements_lost: u64,
+    /// Of these, those that are not in the far place's capture where that misses packets: nothing
+    /// tells whether they were lost.
+    pub acknowledgements_missed: u64,
     /// How long packets waited between the places, beyond the fastest.
     pub queue: Option<QueueDelay>,
+}
+
+impl WayBetween {
+    /// What passed the near place while both captures ran.
+    pub fn judged(&self) -> SegmentCount {
+        SegmentCount {
+            segments: self.sent.segments.saturating_sub(self.not_judged.segments),
+            bytes: self.sent.bytes.saturating_sub(self.not_judged.bytes),
+        }
+    }
 }
 
 /// A number of segments, as the wire has them, and their bytes.

@@ -1,6 +1,8 @@
 use super::*;
 use crate::Charset;
-use fullpipe_flow::connection::pair::{Clocks, HeaderChange, HeaderField, QueueDelay};
+use fullpipe_flow::connection::pair::{
+    Clocks, HeaderChange, HeaderField, QueueDelay, SegmentCount,
+};
 use fullpipe_model::units::{Bytes, Instant};
 use std::net::SocketAddr;
 
@@ -46,7 +48,6 @@ fn paired(of: impl FnOnce(&mut WayBetween)) -> PairedCaptures {
             client: [end(2, 41_892), translated],
             server: [end(1, 443); 2],
             near_client: Some(Tap::A),
-            round_trip: Some(Duration::from_micros(42_500)),
             to_server: Some(to_server),
             to_client: Some(to_client),
             changes: vec![
@@ -84,8 +85,8 @@ fn the_answer_says_where_and_in_which_direction() {
     assert_eq!(
         lines[4],
         "  to the client, 54 of 16726 segments (0.32 %) were lost between server.pcap and \
-         client.pcap, 33 times, at most 2 in a row, behind a queue of 177 ms: a queue between \
-         the two was full"
+         client.pcap, 33 times, at most 2 in a row; what came just before had queued for 177 ms \
+         (median): a queue between the two was full"
     );
     for part in [
         "packets wait on the way to the client: 95 of 100 up to 178 ms, to the server up to 0 ns",
@@ -96,6 +97,32 @@ fn the_answer_says_where_and_in_which_direction() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+/// The reason follows from what came just before the losses, and from their sizes.
+#[test]
+fn why_it_was_lost_is_said_as_far_as_that_can_be_told() {
+    let ms = Duration::from_millis;
+    let us = Duration::from_micros;
+    for (at, most, words) in [
+        (Some(ms(177)), ms(180), "a queue between the two was full"),
+        (Some(ms(2)), ms(180), "no full queue dropped them"),
+        (Some(us(400)), us(500), "a short queue was full, or something drops by itself"),
+        (Some(Duration::ZERO), Duration::ZERO, "no full queue dropped them"),
+        (None, ms(180), "no delay says by what"),
+    ] {
+        let paired = paired(|way| {
+            (way.lost, way.queue_at_loss) = (count(54), at);
+            way.queue = Some(QueueDelay { median: at.unwrap_or_default(), p95: most, most });
+        });
+        let text = said(&paired, Language::English);
+        assert!(text.contains(words), "{text}");
+    }
+    let black_hole = paired(|way| {
+        (way.lost, way.nothing_above) = (count(10), Some(Bytes::new(1200)));
+    });
+    let text = said(&black_hole, Language::English);
+    assert!(text.contains("more than 1200 bytes, and nothing larger arrived"), "{text}");
 }
 
 #[test]
@@ -118,7 +145,9 @@ fn both_languages_say_the_same_numbers() {
         (way.lost_before, way.lost_after, way.needless) = (count(5), count(6), count(7));
         (way.missed_at_near, way.missed_at_far) = (count(8), count(9));
         (way.duplicated, way.reordered_before, way.reordered) = (count(11), count(13), 14);
-        way.acknowledgements_lost = 15;
+        way.not_judged = count(1_000);
+        (way.acknowledgements_lost, way.acknowledgements_missed) = (15, 16);
+        way.queue_at_loss = Some(Duration::from_millis(177));
     });
     let [english, chinese] = Language::ALL.map(|language| said(&paired, language));
     let numbers = |text: &str| {
