@@ -10,6 +10,7 @@ export type LimitName =
   | "slow_start"
   | "loss"
   | "link"
+  | "application_window"
   | "unknown";
 
 /** Every limit. */
@@ -21,6 +22,7 @@ export const LIMITS: readonly LimitName[] = [
   "slow_start",
   "loss",
   "link",
+  "application_window",
   "unknown",
 ];
 

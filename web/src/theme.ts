@@ -45,6 +45,7 @@ const light: Palette = {
     slow_start: "#e09a1a",
     loss: "#dc3545",
     link: "#1f9d63",
+    application_window: "#be2a83",
     unknown: "#c3ccd8",
   },
 };
@@ -71,6 +72,7 @@ const dark: Palette = {
     slow_start: "#e8ad3c",
     loss: "#f4606c",
     link: "#3fb681",
+    application_window: "#f06bb8",
     unknown: "#4a5669",
   },
 };

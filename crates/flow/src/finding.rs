@@ -280,7 +280,9 @@ impl FindingEvidence {
     pub(crate) fn bound(&self, limit: Limit) -> Option<Window> {
         match limit {
             Limit::ReceiveWindow | Limit::ReceiverApplication => self.window,
-            Limit::CongestionWindow(_) => Some(Window::new(self.in_flight)),
+            Limit::CongestionWindow(_) | Limit::ApplicationWindow => {
+                Some(Window::new(self.in_flight))
+            }
             // A send buffer keeps between two thirds of its size and all of it in flight, so no
             // single number bounds the rate.
             Limit::SendBuffer | Limit::SenderApplication | Limit::Link | Limit::Unknown => None,

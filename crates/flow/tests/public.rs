@@ -6,12 +6,13 @@
 
 mod skip;
 
+use fullpipe_flow::account::{Cause, Owner};
 use fullpipe_flow::capture::{self, Unpack};
 use fullpipe_flow::connection::{Direction, Label};
-use fullpipe_flow::diagnosis::DiagnosedConnection;
+use fullpipe_flow::diagnosis::{ApplicationWindow, DiagnosedConnection, PacketCause};
 use fullpipe_flow::limit::Interval;
 use fullpipe_flow::{Analyzer, Config};
-use fullpipe_model::limit::{Cause, Limit};
+use fullpipe_model::limit::{Cause as CongestionCause, Limit};
 use fullpipe_model::units::Window;
 use skip::skip;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ fn no_loss_without_repeats_and_no_window_of_unknown_scale() {
             verdicts += 1;
             let first = verdict.limited_by().limit;
             let repeats = data.labels.of(Label::Retransmission);
-            if first == Limit::CongestionWindow(Cause::Loss) && repeats == 0 {
+            if first == Limit::CongestionWindow(CongestionCause::Loss) && repeats == 0 {
                 wrong.push(format!("{name}, connection {id}: {first} without a repeat"));
             }
             let is_scale_unknown =
@@ -65,6 +66,50 @@ fn no_loss_without_repeats_and_no_window_of_unknown_scale() {
     println!("{verdicts} verdicts, {} of them wrong", wrong.len());
     assert!(verdicts >= VERDICTS_LEAST, "{verdicts} verdicts only");
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// `shared/cases/13`: ssh over 167 ms, whose client grants 2 MiB. Its sender's buffer has no bound.
+#[test]
+fn the_window_of_an_ssh_channel_is_found_at_both_ends_and_in_no_public_capture() {
+    let name = "the_window_of_an_ssh_channel_is_found_at_both_ends_and_in_no_public_capture";
+    let shared = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let case = shared.join("cases/13-ssh-channel-window");
+    if !case.exists() {
+        return skip(name, &format!("no {}", case.display()));
+    }
+    for end in ["sender", "receiver"] {
+        let connections = connections_in(&case.join(format!("ssh-2m-{end}.pcap.gz")));
+        let [one] = &connections[..] else { panic!("{} connections", connections.len()) };
+        let found = windows(one, Direction::ServerToClient);
+        let [window] = &found[..] else { panic!("{end}: {found:?}") };
+        assert_eq!(window.bound.get(), 2 << 20, "{end}");
+        let account = one.account().unwrap();
+        let first = account.first().unwrap();
+        let meant = (Owner::ClientApplication, Cause::Transfer(Limit::ApplicationWindow));
+        assert_eq!((first.owner, first.cause), meant, "{end}");
+        // While its grants are on their way, that window holds the data, too.
+        let grants = Some(Direction::ClientToServer);
+        let held = account.parts.iter().filter(|part| part.direction == grants);
+        assert_eq!(held.map(|part| part.cause).collect::<Vec<_>>(), [], "{end}");
+    }
+    let files = std::fs::read_dir(shared.join("captures/files")).unwrap();
+    for file in files.flatten().map(|file| file.path()) {
+        for (one, direction) in connections_in(&file).iter().flat_map(directions) {
+            let found = windows(one, direction).into_iter().filter(|found| found.step.is_some());
+            assert_eq!(found.count(), 0, "{}, {}", file.display(), one.connection.id);
+        }
+    }
+}
+
+/// The windows above TCP that hold a direction's data.
+fn windows(one: &DiagnosedConnection, direction: Direction) -> Vec<ApplicationWindow> {
+    let causes = one.sub_causes(direction);
+    causes
+        .filter_map(|cause| match cause {
+            PacketCause::ApplicationWindow(window) => Some(window),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Both directions of a connection.

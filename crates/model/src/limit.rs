@@ -19,6 +19,9 @@ pub enum Limit {
     CongestionWindow(Cause),
     /// The path.
     Link,
+    /// A window of the applications' own protocol, above TCP: the peer's application grants what
+    /// may be sent (SSH's channels, HTTP/2's streams, requests under way).
+    ApplicationWindow,
     /// The evidence does not decide.
     #[default]
     Unknown,
@@ -66,7 +69,7 @@ impl Cause {
 
 impl Limit {
     /// Every value, in the order of the type.
-    pub const ALL: [Limit; 8] = [
+    pub const ALL: [Limit; 9] = [
         Limit::ReceiveWindow,
         Limit::ReceiverApplication,
         Limit::SendBuffer,
@@ -74,6 +77,7 @@ impl Limit {
         Limit::CongestionWindow(Cause::SlowStart),
         Limit::CongestionWindow(Cause::Loss),
         Limit::Link,
+        Limit::ApplicationWindow,
         Limit::Unknown,
     ];
 
@@ -86,6 +90,7 @@ impl Limit {
             Limit::SenderApplication => "sender_application",
             Limit::CongestionWindow(_) => "congestion_window",
             Limit::Link => "link",
+            Limit::ApplicationWindow => "application_window",
             Limit::Unknown => "unknown",
         }
     }
@@ -119,6 +124,7 @@ impl Limit {
             Limit::CongestionWindow(Cause::SlowStart) => "congestion window (slow start)",
             Limit::CongestionWindow(Cause::Loss) => "congestion window (loss)",
             Limit::Link => "link",
+            Limit::ApplicationWindow => "window of the application",
             Limit::Unknown => "unknown",
         }
     }

@@ -409,6 +409,8 @@ fn is_steady(limit: Option<Limit>) -> bool {
 pub(crate) fn more_helps(limit: Option<Limit>) -> bool {
     match limit {
         Some(Limit::Link | Limit::ReceiverApplication) => false,
+        // Each has a window of its own.
+        Some(Limit::ApplicationWindow) => true,
         // A server that sends no faster may mean the connection, or all of them: only a trial
         // tells.
         Some(Limit::SenderApplication) => true,

@@ -149,6 +149,10 @@ export const en: Words = {
       means: "Packets were lost, and congestion control kept the sender slow.",
     },
     link: { name: "link", means: "The path was full: it carried what it can." },
+    application_window: {
+      name: "window of the application",
+      means: "The peer's application granted no more, above TCP.",
+    },
     unknown: { name: "unknown", means: "The evidence does not decide." },
   },
   verdict(limit, share, evidence) {
@@ -167,6 +171,8 @@ export const en: Words = {
         return `Packet loss limited it for ${share} of the time.`;
       case "link":
         return `The link limited it for ${share} of the time.`;
+      case "application_window":
+        return `A window of the application's own protocol limited it for ${share} of the time.`;
       case "unknown":
         return evidence?.flights
           ? `Nothing held it for ${share} of the time.`
@@ -194,6 +200,10 @@ export const en: Words = {
       );
     } else if (limit === "sender_application") {
       out.push("The connection was ready to carry more, but the application wrote nothing.");
+    } else if (limit === "application_window" && e.rtt_us) {
+      out.push(
+        `The peer's application granted no more than ${bytes(flight)} on the way, while TCP's own windows had room. With a round trip of ${time(e.rtt_us)}, that allows ${bothRates(e.allowed_bps ?? 0)} and no more.`,
+      );
     } else if (limit === "slow_start" && e.rtt_us) {
       out.push(
         `A new or idle connection starts with little data and doubles it every round trip, and a round trip took ${time(e.rtt_us)}.`,

@@ -137,6 +137,10 @@ export const zh: Words = {
     slow_start: { name: "拥塞窗口（慢启动）", means: "发送方仍在逐步试探路径的速率。" },
     loss: { name: "拥塞窗口（丢包）", means: "发生丢包，拥塞控制使发送方减速。" },
     link: { name: "链路", means: "路径已满：它已达到自身的承载能力。" },
+    application_window: {
+      name: "应用层窗口",
+      means: "对端应用在 TCP 之上没有授予更多额度。",
+    },
     unknown: { name: "未知", means: "现有证据不足以判断。" },
   },
   verdict(limit, share, evidence) {
@@ -155,6 +159,8 @@ export const zh: Words = {
         return `在 ${share} 的时间里，瓶颈是丢包。`;
       case "link":
         return `在 ${share} 的时间里，瓶颈是链路。`;
+      case "application_window":
+        return `在 ${share} 的时间里，瓶颈是应用自身协议的窗口。`;
       case "unknown":
         return evidence?.flights
           ? `在 ${share} 的时间里，没有任何瓶颈。`
@@ -302,6 +308,10 @@ function because(limit: LimitName, { evidence: e }: Finding): string[] {
     );
   } else if (limit === "sender_application") {
     out.push("连接本可承载更多，但应用没有写入数据。");
+  } else if (limit === "application_window" && e.rtt_us) {
+    out.push(
+      `对端应用最多只允许 ${bytes(flight)} 在途，而 TCP 自身的窗口仍有余量。往返时间为 ${time(e.rtt_us)} 时，最高只能达到 ${bothRates(e.allowed_bps ?? 0)}。`,
+    );
   } else if (limit === "slow_start" && e.rtt_us) {
     out.push(`新建或空闲的连接从少量数据开始，每个往返翻倍，而一个往返需要 ${time(e.rtt_us)}。`);
   } else if (limit === "loss") {
@@ -364,11 +374,13 @@ function claim(of: SubCause): string {
         ? `延迟 ACK 与 Nagle 算法：${times} 次小写入等待被推迟的 ACK，共 ${took}。`
         : `小写入等待接收方推迟的 ACK，每次约 ${took}。`;
     case "application_window":
-      return `应用层窗口：发送方 ${times} 次在途数据最多 ${amount} 就停下，直到对端应用应答，共 ${took}。`;
+      return `应用层窗口：对端应用最多允许 ${amount} 在途，发送方 ${times} 次用完额度后等待其消息，共 ${took}。`;
     case "ack_path":
       return `确认的返回路径：从时间戳看，ACK 在返回途中等待了 ${took}。`;
     case "host_reordering":
       return `发送方主机自身乱序：${times} 个报文段在进入路径之前就以错误的顺序离开主机。`;
+    case "ssh_channel_window":
+      return `SSH 通道窗口限制了数据：${amount} 在途，对端追加了 ${times} 次额度。`;
     case "window_scale_missing":
       return `某一端的 SYN 没有提供窗口缩放，窗口不会超过 65535 字节。`;
     case "receive_buffer_capped":

@@ -142,7 +142,7 @@ fn applied(mut scenario: Table, finding: &Finding) -> Option<Table> {
         Limit::CongestionWindow(Cause::Loss) => {
             set(&mut scenario, &["hosts", "server", "congestion_control"], "bbr".into());
         }
-        Limit::Link | Limit::Unknown => return None,
+        Limit::Link | Limit::ApplicationWindow | Limit::Unknown => return None,
     }
     for change in &finding.changes {
         let host = if change.end == Some(End::Sender) { "server" } else { "client" };

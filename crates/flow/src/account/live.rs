@@ -7,7 +7,7 @@
 //! answer, and a client that asks nothing has nothing to ask.
 
 use super::parts::AccountPart;
-use super::{AccountParts, Cause, HeldTime, PathFaults, transfer};
+use super::{AccountParts, Behind, Cause, HeldTime, transfer};
 use crate::connection::{Direction, Spent};
 use crate::limit::Candidate;
 use fullpipe_model::limit::End;
@@ -179,7 +179,7 @@ impl LiveAccount {
                     _ => Direction::ServerToClient,
                 };
                 let held = HeldTime { shares, time };
-                transfer(&mut self.parts, direction, time, held, PathFaults::default());
+                transfer(&mut self.parts, direction, time, held, Behind::default());
             }
         }
     }

@@ -19,7 +19,7 @@ pub(crate) use spans::spans;
 use crate::connection::{Counted, Direction, Spent};
 use crate::limit::{Candidate, Limit, Verdict};
 use fullpipe_model::units::{Duration, column};
-use parts::of_limit;
+use parts::{HeldBy, of_limit};
 use serde::Serialize;
 
 /// The time that was counted for a cause outside the transfer.
@@ -34,13 +34,17 @@ fn total(times: impl Iterator<Item = Duration>) -> Duration {
     times.fold(Duration::ZERO, Duration::saturating_add)
 }
 
-/// What a device on the path does to one direction's data.
+/// What lies behind the limits of one direction's data, and changes who had the time.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct PathFaults {
+pub(crate) struct Behind {
     /// Segments above a size are lost.
     pub loses_by_size: bool,
     /// The sender takes the receive window for smaller than it is.
     pub shrinks_window: bool,
+    /// The client sets the window above TCP, whichever way the data goes.
+    pub window_is_the_clients: bool,
+    /// It is the messages that grant what the other end may send, whose data that window holds.
+    pub grants: bool,
 }
 
 /// Where all the time of a connection went.
@@ -70,14 +74,14 @@ pub struct Account {
 }
 
 impl Account {
-    /// Divides the time. `verdicts` are what held the client's data, then the server's, and
-    /// `faults` what the path does to them.
+    /// Divides the time. `verdicts` are what held the client's data, then the server's, and `behind`
+    /// what lies behind that.
     pub(crate) fn new(
         counted: &Counted,
         verdicts: [Option<&Verdict>; 2],
-        faults: [PathFaults; 2],
+        behind: [Behind; 2],
     ) -> Self {
-        let loses_by_size = faults.iter().any(|faults| faults.loses_by_size);
+        let loses_by_size = behind.iter().any(|behind| behind.loses_by_size);
         let mut parts = AccountParts::default();
         for (what, time) in counted.sums.iter() {
             match Cause::of(what) {
@@ -99,7 +103,7 @@ impl Account {
                         Direction::ServerToClient => 1,
                     };
                     let held = verdicts[end].map(HeldTime::of).unwrap_or_default();
-                    transfer(&mut parts, direction, time, held, faults[end]);
+                    transfer(&mut parts, direction, time, held, behind[end]);
                 }
             }
         }
@@ -177,7 +181,7 @@ fn transfer(
     direction: Direction,
     time: Duration,
     held: HeldTime<'_>,
-    faults: PathFaults,
+    behind: Behind,
 ) {
     let HeldTime { shares, time: whole } = held;
     let others = shares.iter().filter(|one| one.limit != Limit::SenderApplication);
@@ -199,7 +203,7 @@ fn transfer(
         None => of_limits.push((rest, left)),
     }
     for (limit, time) in of_limits.into_iter().filter(|(_, time)| *time > Duration::ZERO) {
-        let (owner, cause) = of_limit(limit, direction, faults);
+        let HeldBy { owner, cause, direction } = of_limit(limit, direction, behind);
         let lost = cause.lost(time, None);
         parts.add(AccountPart { owner, cause, direction: Some(direction), time, lost });
     }

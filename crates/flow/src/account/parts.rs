@@ -1,6 +1,6 @@
 //! Who had the time, and for what: the table of owners and causes.
 
-use super::PathFaults;
+use super::Behind;
 use crate::connection::{Direction, Spent};
 use crate::limit::Limit;
 use fullpipe_model::limit::Cause as CongestionCause;
@@ -110,8 +110,8 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Every cause; the six limits and the unknown are in the place of the transfer.
-    pub const ALL: [Cause; 27] = [
+    /// Every cause; the limits and the unknown are in the place of the transfer.
+    pub const ALL: [Cause; 28] = [
         Cause::Connect,
         Cause::SynRepeated,
         Cause::SynUnanswered,
@@ -129,6 +129,7 @@ impl Cause {
         Cause::Transfer(Limit::CongestionWindow(CongestionCause::SlowStart)),
         Cause::Transfer(Limit::CongestionWindow(CongestionCause::Loss)),
         Cause::Transfer(Limit::Link),
+        Cause::Transfer(Limit::ApplicationWindow),
         Cause::Transfer(Limit::Unknown),
         Cause::Timeouts,
         Cause::Recovery,
@@ -251,16 +252,31 @@ pub struct AccountPart {
     pub lost: Duration,
 }
 
+/// Who had the time in which data was held, for what, and which data.
+pub(super) struct HeldBy {
+    pub owner: Owner,
+    pub cause: Cause,
+    pub direction: Direction,
+}
+
 /// Who had the time in which this limit held data of this direction.
-pub(super) fn of_limit(limit: Limit, direction: Direction, faults: PathFaults) -> (Owner, Cause) {
+pub(super) fn of_limit(limit: Limit, direction: Direction, behind: Behind) -> HeldBy {
+    // While nothing but a grant is on its way, the data waits that it is for.
+    let (limit, direction) = match limit {
+        Limit::SenderApplication if behind.grants => {
+            (Limit::ApplicationWindow, direction.reversed())
+        }
+        limit => (limit, direction),
+    };
     let [sender, receiver] = match direction {
         Direction::ClientToServer => [0, 1],
         Direction::ServerToClient => [1, 0],
     };
     let owner = match limit {
-        Limit::ReceiveWindow if faults.shrinks_window => Owner::Path,
+        Limit::ReceiveWindow if behind.shrinks_window => Owner::Path,
         Limit::ReceiveWindow => Owner::host(receiver),
-        Limit::ReceiverApplication => Owner::application(receiver),
+        Limit::ApplicationWindow if behind.window_is_the_clients => Owner::ClientApplication,
+        Limit::ReceiverApplication | Limit::ApplicationWindow => Owner::application(receiver),
         Limit::SendBuffer | Limit::CongestionWindow(CongestionCause::SlowStart) => {
             Owner::host(sender)
         }
@@ -269,5 +285,5 @@ pub(super) fn of_limit(limit: Limit, direction: Direction, faults: PathFaults) -
             Owner::Path
         }
     };
-    (owner, Cause::Transfer(limit))
+    HeldBy { owner, cause: Cause::Transfer(limit), direction }
 }

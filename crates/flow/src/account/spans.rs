@@ -1,7 +1,7 @@
 //! The account in the order of time.
 
-use super::parts::of_limit;
-use super::{Cause, Owner, PathFaults};
+use super::parts::{HeldBy, of_limit};
+use super::{Behind, Cause, Owner};
 use crate::connection::{Counted, Direction};
 use crate::limit::{Interval, Limit, Verdict};
 use fullpipe_model::units::{Duration, Instant, column};
@@ -32,9 +32,9 @@ pub(crate) fn spans(
     counted: &Counted,
     start: Instant,
     verdicts: [Option<&Verdict>; 2],
-    faults: [PathFaults; 2],
+    behind: [Behind; 2],
 ) -> Vec<AccountSpan> {
-    let loses_by_size = faults.iter().any(|faults| faults.loses_by_size);
+    let loses_by_size = behind.iter().any(|behind| behind.loses_by_size);
     let mut spans = Spans { all: Vec::new(), at: start };
     for (what, time) in counted.course.iter().flat_map(|course| course.iter()) {
         match Cause::of(what) {
@@ -49,7 +49,7 @@ pub(crate) fn spans(
                     Direction::ServerToClient => 1,
                 };
                 let intervals = verdicts[end].map_or(&[][..], |verdict| &verdict.intervals);
-                spans.transfer(time, direction, intervals, faults[end]);
+                spans.transfer(time, direction, intervals, behind[end]);
             }
         }
     }
@@ -84,7 +84,7 @@ impl Spans {
         time: Duration,
         direction: Direction,
         intervals: &[Interval],
-        faults: PathFaults,
+        behind: Behind,
     ) {
         let end = self.at + time;
         let first = intervals.partition_point(|one| one.start + one.length <= self.at);
@@ -92,15 +92,15 @@ impl Spans {
             if interval.start >= end {
                 break;
             }
-            self.held(interval.start.since(self.at), Limit::Unknown, direction, faults);
+            self.held(interval.start.since(self.at), Limit::Unknown, direction, behind);
             let until = (interval.start + interval.length).min(end);
-            self.held(until.since(self.at), interval.limit(), direction, faults);
+            self.held(until.since(self.at), interval.limit(), direction, behind);
         }
-        self.held(end.since(self.at), Limit::Unknown, direction, faults);
+        self.held(end.since(self.at), Limit::Unknown, direction, behind);
     }
 
-    fn held(&mut self, time: Duration, limit: Limit, direction: Direction, faults: PathFaults) {
-        let (owner, cause) = of_limit(limit, direction, faults);
+    fn held(&mut self, time: Duration, limit: Limit, direction: Direction, behind: Behind) {
+        let HeldBy { owner, cause, direction } = of_limit(limit, direction, behind);
         self.add(time, owner, cause, Some(direction));
     }
 }

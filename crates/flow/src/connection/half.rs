@@ -4,6 +4,7 @@ use super::ack_path::AckPath;
 use super::advertised_window::AdvertisedWindow;
 use super::answers::{Answers, NewData};
 use super::cuts::{CutFeatures, Cuts};
+use super::grants::{Granted, Grants};
 use super::histogram::Histogram;
 use super::labels::{LabelSet, Memory, Scale};
 use super::manner::Manner;
@@ -16,7 +17,7 @@ use super::segment_size::SegmentSize;
 use super::series::{AckWindow, Data, SeriesStart};
 use super::stalls::Stalls;
 use super::{AnswerFacts, DirectionFacts, LabelCounts, Labels, RttFacts};
-use crate::capture::segment::{Flags, Segment, SequenceNumber};
+use crate::capture::segment::{Flags, PayloadStart, Segment, SequenceNumber};
 use crate::config::Config;
 use crate::limit::{Coverage, Path, Verdict, decide, recut};
 use fullpipe_model::units::{Bytes, Duration, Instant};
@@ -28,6 +29,8 @@ pub(super) struct Half {
     pub wire: u64,
     pub payload: u64,
     pub payload_max: u32,
+    /// How its data begins.
+    pub begins: PayloadStart,
     pub memory: Memory,
     pub manner: Manner,
     pub recent: Recent,
@@ -68,11 +71,12 @@ pub(super) struct Half {
 const NOTED_FROM: u64 = 8;
 
 /// Facts that only some directions have.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Notes {
     labels: LabelCounts,
     stalls: Stalls,
     answers: Answers,
+    grants: Grants,
     ack_path: AckPath,
 }
 
@@ -87,6 +91,8 @@ pub(super) struct SentData {
     pub is_short: bool,
     /// The highest number acknowledged when it was sent.
     pub una: SequenceNumber,
+    /// The number after the highest sent before it, where there was one.
+    pub before: Option<SequenceNumber>,
 }
 
 /// What a series of intervals starts with, if this data is the first.
@@ -226,6 +232,7 @@ impl Half {
             segments: self.segment.sees(length, mss, segment.options.timestamps.is_some()),
             is_short: length < mss.map_or(self.segment.get(), |mss| u32::from(mss) * 3 / 4),
             una: self.una_number,
+            before,
         }
     }
 
@@ -268,7 +275,7 @@ impl Half {
         data: SeriesData,
         times: SeriesTimes,
     ) {
-        let SentData { new_bytes, segments, una, .. } = data.sent;
+        let SentData { new_bytes, segments, una, before, .. } = data.sent;
         let series = self.series.get_or_insert_with(|| {
             let start = SeriesStart {
                 at,
@@ -297,6 +304,10 @@ impl Half {
                 let segment = self.segment.get();
                 let is_cut = !segment_length.is_multiple_of(segment.max(1));
                 notes.answers.sent(at, NewData { bytes: new_bytes, segment, is_cut }, rtt);
+            }
+            if let Some(next) = before.filter(|_| !is_repeated) {
+                let rtt = judged.least_rtt().unwrap_or(Duration::ZERO);
+                notes.grants.sent(Granted { at, next, lag: judged.lag(), rtt });
             }
         }
         series.sent(
@@ -401,11 +412,21 @@ impl Half {
         self.notes.get_or_insert_default().stalls.timed_out(silence);
     }
 
-    /// Notes that the other end sent data, after which this end may go on.
-    pub fn note_answer(&mut self, at: Instant) {
+    /// Notes that the other end sent data, after which this end may go on. `ack` is what it
+    /// acknowledges.
+    pub fn note_answer(&mut self, at: Instant, ack: SequenceNumber) {
         self.is_asked = self.series.is_some();
         if self.packets >= NOTED_FROM {
-            self.notes.get_or_insert_default().answers.answered(at);
+            let notes = self.notes.get_or_insert_default();
+            notes.answers.answered(at);
+            notes.grants.message(at, ack);
+        }
+    }
+
+    /// Notes an ACK without data that acknowledges something of this half's.
+    pub fn note_bare_ack(&mut self, at: Instant) {
+        if let Some(notes) = &mut self.notes {
+            notes.grants.acknowledged(at);
         }
     }
 
@@ -536,6 +557,8 @@ impl Half {
             answers: if is_at_sender { notes.answers.facts() } else { AnswerFacts::default() },
             passage,
             ack_path: notes.ack_path.facts(),
+            grants: notes.grants.facts(),
+            begins: self.begins,
         };
         FinishedHalf { facts, verdict }
     }

@@ -12,6 +12,7 @@ mod closing;
 mod completeness;
 mod cuts;
 pub mod filter;
+mod grants;
 mod half;
 mod handshake;
 mod histogram;
@@ -39,6 +40,7 @@ mod warnings;
 
 pub use ack_path::AckPathFacts;
 pub use answers::AnswerFacts;
+pub use grants::{GrantFacts, GrantSpread};
 pub use labels::{Difference, Label, LabelCounts, LabelSet, Labels};
 pub use ledger::Counted;
 pub(crate) use ledger::Spent;
@@ -49,6 +51,7 @@ pub use stalls::StallFacts;
 pub(crate) use tracker::{CapturedSegment, Finished, Opening, Seen, Tracker};
 pub use vantage::{Place, Vantage, Warning};
 
+use crate::capture::segment::PayloadStart;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use std::net::SocketAddr;
 
@@ -233,6 +236,12 @@ pub struct DirectionFacts {
     /// at the sender.
     #[serde(skip)]
     pub answers: AnswerFacts,
+    /// How far it was sent beyond what the other end's messages acknowledge.
+    #[serde(skip)]
+    pub grants: GrantFacts,
+    /// How its data begins.
+    #[serde(skip)]
+    pub begins: PayloadStart,
     /// Which of its data the path let pass.
     #[serde(skip)]
     pub passage: PassageFacts,

@@ -3,7 +3,7 @@
 use super::consistent::{consistent, excludes};
 use super::subcause::{DataSeen, Explanation, NoAnswer, PacketCause, Sharing, may_share, sharing};
 use super::{Diagnosis, KnownHosts, SeenAt, Subject};
-use crate::account::{Account, AccountSpan, Cause, PathFaults, spans, spent_on};
+use crate::account::{Account, AccountSpan, Behind, Cause, spans, spent_on};
 use crate::connection::{Connection, Direction};
 use crate::finding::{Finding, KnownPath};
 use crate::limit::{Candidate, Interval, Verdict};
@@ -218,7 +218,7 @@ impl DiagnosedConnection {
         let seen = DataSeen { connection: &self.connection, direction, verdict, sharing };
         let all = self.sampled.is_none().then(|| seen.sub_causes()).into_iter().flatten();
         let timeouts = spent_on(&self.connection.counted, Cause::Timeouts);
-        let is_by_size = seen.path_faults().loses_by_size;
+        let is_by_size = seen.behind().loses_by_size;
         all.filter(move |cause| match cause {
             // Timers that ran for a peer that is gone are no loss, and those for segments that the
             // path cannot carry are explained.
@@ -267,28 +267,32 @@ impl DiagnosedConnection {
 
     /// Where all its time went; `None` of samples, which show no packets.
     pub fn account(&self) -> Option<Account> {
-        let (verdicts, faults) = self.accounted();
-        self.sampled.is_none().then(|| Account::new(&self.connection.counted, verdicts, faults))
+        let (verdicts, behind) = self.accounted();
+        self.sampled.is_none().then(|| Account::new(&self.connection.counted, verdicts, behind))
     }
 
     /// The same in the order of time; empty where neither [`crate::Config::spans`] nor graphs asked
     /// for it.
     pub fn spans(&self) -> Vec<AccountSpan> {
-        let (verdicts, faults) = self.accounted();
-        spans(&self.connection.counted, self.connection.start, verdicts, faults)
+        let (verdicts, behind) = self.accounted();
+        spans(&self.connection.counted, self.connection.start, verdicts, behind)
     }
 
-    /// What held each direction's data, and what the path does to it.
-    fn accounted(&self) -> ([Option<&Verdict>; 2], [PathFaults; 2]) {
-        let directions = [Direction::ClientToServer, Direction::ServerToClient];
-        let verdicts =
-            directions.map(|way| self.diagnosis(way).map(|diagnosis| &diagnosis.verdict));
-        let faults = directions.map(|direction| {
+    /// What held each direction's data, and what lies behind that.
+    fn accounted(&self) -> ([Option<&Verdict>; 2], [Behind; 2]) {
+        let seen = [Direction::ClientToServer, Direction::ServerToClient].map(|direction| {
             let verdict = self.diagnosis(direction).map(|diagnosis| &diagnosis.verdict);
             DataSeen { connection: &self.connection, direction, verdict, sharing: None }
-                .path_faults()
         });
-        (verdicts, faults)
+        let mut behind = seen.map(DataSeen::behind);
+        for (data, grants) in [(0, 1), (1, 0)] {
+            let is_held = seen[data].granted_window().is_some();
+            if is_held && seen[grants].granted_window().is_none() {
+                let window_is_the_clients = behind[data].window_is_the_clients;
+                behind[grants] = Behind { window_is_the_clients, grants: true, ..behind[grants] };
+            }
+        }
+        (seen.map(|one| one.verdict), behind)
     }
 
     /// The time that remedies give back: of its account or, of samples, of the time in which data

@@ -4,10 +4,12 @@
 //! * One direction of a connection alone shows no limit.
 //! * A device that spoils the window scale makes the window the limit, as small as the sender takes
 //!   it for.
+//! * A window of the applications' own protocol, which the packets show, holds the sender wherever
+//!   as much is under way as it allows.
 //! * While the sender waits for its retransmission timer, or for an ACK that is delayed, no window,
 //!   buffer or link holds it.
 
-use super::subcause::{DataSeen, PacketCause};
+use super::subcause::{ApplicationWindow, DataSeen, PacketCause, WindowHolds};
 use crate::connection::{Connection, Direction, Warning};
 use crate::limit::{Candidate, Cause, Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Rate, Window};
@@ -31,6 +33,9 @@ pub(super) fn consistent(
     let seen = DataSeen { connection, direction, verdict: Some(&verdict), sharing: None };
     if let Some(window) = seen.window_taken() {
         return with_window(&verdict, window);
+    }
+    if let Some(window) = seen.granted_window() {
+        return with_grants(&verdict, window);
     }
     match refuted_by(connection, direction, &verdict) {
         None => proved(connection, direction, verdict),
@@ -96,6 +101,22 @@ fn with_window(verdict: &Verdict, window: Bytes) -> Verdict {
     held.with_proof()
 }
 
+/// The same transfer, held by a window of the applications wherever as much was under way as that
+/// window allows.
+fn with_grants(verdict: &Verdict, window: ApplicationWindow) -> Verdict {
+    let holds = WindowHolds::of(&window, verdict);
+    let held = replaced(verdict, |interval| {
+        let mut interval = interval.clone();
+        if holds.in_interval(&interval) {
+            let limit = Limit::ApplicationWindow;
+            interval.candidates = vec![Candidate { limit, share: 1.0 }];
+        }
+        interval
+    });
+    let is_first = held.limited_by().limit == Limit::ApplicationWindow;
+    if is_first { held.with_proof() } else { held }
+}
+
 /// Whether a sub-cause is counted in the packets themselves, so that a verdict has to give way to
 /// it and not the other way round.
 fn is_certain(cause: PacketCause) -> bool {
@@ -113,7 +134,9 @@ pub(super) fn excludes(cause: PacketCause, verdict: &Verdict) -> bool {
         PacketCause::Timeouts(one) => (one.part, &[LOSS, START]),
         PacketCause::IdleRestart(one) => (one.part, &[LOSS, START, Limit::SenderApplication]),
         PacketCause::DelayedAck(one) => (one.part, &[Limit::SenderApplication, Limit::SendBuffer]),
-        PacketCause::ApplicationWindow(one) => (one.part, &[Limit::SenderApplication]),
+        PacketCause::ApplicationWindow(one) => {
+            (one.part, &[Limit::SenderApplication, Limit::ApplicationWindow])
+        }
         PacketCause::NoAnswer(_)
         | PacketCause::PathMtu(_)
         | PacketCause::WindowScale(_)

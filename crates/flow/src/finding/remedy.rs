@@ -87,6 +87,12 @@ pub enum PacketRemedy {
     WriteWholeMessages,
     /// Enlarge the window that the applications grant each other.
     GrowApplicationWindow,
+    /// Use something that SSH's channel does not bound.
+    LeaveSshChannel,
+    /// Have more requests of SFTP under way.
+    AskMoreOfSftp,
+    /// Enlarge the windows of HTTP/2.
+    GrowHttp2Window,
     /// Make room for ACKs on their way back.
     MakeRoomForAcks,
     /// Let the sender's host send a connection's segments in their order.
@@ -210,6 +216,7 @@ impl Remedy {
             Limit::CongestionWindow(Cause::SlowStart) => Remedy::KeepConnections,
             Limit::CongestionWindow(Cause::Loss) => Remedy::RemoveLoss(OnLoss::Unknown),
             Limit::Link => Remedy::NoneAtTheHosts,
+            Limit::ApplicationWindow => Remedy::Packets(PacketRemedy::GrowApplicationWindow),
             Limit::Unknown => Remedy::CaptureTheStart,
         }
     }
@@ -263,6 +270,9 @@ impl Remedy {
                     | PacketRemedy::LetSynAckPass
                     | PacketRemedy::ShareLess
                     | PacketRemedy::GrowApplicationWindow
+                    | PacketRemedy::LeaveSshChannel
+                    | PacketRemedy::AskMoreOfSftp
+                    | PacketRemedy::GrowHttp2Window
                     | PacketRemedy::MakeRoomForAcks
                     | PacketRemedy::SendInOrder
             ),

@@ -38,6 +38,9 @@ pub enum Coverage {
     MiddleElsewhere,
 }
 
+/// The confidence in what the packets prove: a link by a standing queue, loss by timeouts, a window
+/// above TCP by its grants.
+pub(super) const PROVEN: f64 = 0.97;
 /// A verdict with less confidence is no more than a guess: at least every second one is wrong.
 pub const SURE_FROM: f64 = 0.5;
 /// A limit that held for this fraction of the time held for most of it.
@@ -74,6 +77,8 @@ pub(super) fn of(source: Source, coverage: Coverage, limit: Limit, share: f64) -
         Limit::CongestionWindow(Cause::SlowStart) => 4,
         Limit::CongestionWindow(Cause::Loss) => 5,
         Limit::Link => 6,
+        // It is named where packets prove it, and nowhere else.
+        Limit::ApplicationWindow => return PROVEN,
         Limit::Unknown => return 0.0,
     };
     let table = match (source, coverage) {

@@ -1,7 +1,7 @@
 //! The verdict: intervals, and their sum over the connection.
 
 use super::Limit;
-use super::confidence::{self, Coverage, Source};
+use super::confidence::{self, Coverage, PROVEN, Source};
 use super::judge::{
     Case, Judged, LIMITS, LinkEvidence, Opinion, Part, Possible, Reason, SURE, SURE_OF_WHOLE,
     Stretch, Traits, UNLIKELY, agreed, course, intervals_least, parts, reasons,
@@ -164,8 +164,6 @@ const AT_GIVEN_RATE: f64 = 0.95;
 /// was chosen on seeds 5 and 12, worlds of seed 31 and `tests/limits`: of the 21 answers that it
 /// turns there (captures and sockets, whole and poor) 19 are right, and 1 was before.
 const HARDLY: f64 = 0.15;
-/// The confidence in what the packets prove: a link by a standing queue, loss by timeouts.
-const PROVEN: f64 = 0.97;
 
 impl Verdict {
     /// Makes a verdict from intervals.

@@ -26,7 +26,7 @@ fn the_numbers_that_decided_are_about_the_limit_that_was_built_in() {
             Limit::SenderApplication => &["short_segments", "unprompted", "idle", "rules_sender"],
             Limit::Link => &["rate", "rtt", "rules_link"],
             Limit::CongestionWindow(_) => &["retransmissions", "root_loss", "loss"],
-            Limit::Unknown => &[],
+            Limit::ApplicationWindow | Limit::Unknown => &[],
         };
         let is_about = |name: &str| about.iter().any(|part| name.contains(part));
         // Where the judge would say something else, the rules stand alone.

@@ -17,6 +17,7 @@ pub fn held_by(language: Language, limit: Limit, limited: bool) -> &'static str 
         (Language::English, Limit::CongestionWindow(Cause::SlowStart)) => "slow start",
         (Language::English, Limit::CongestionWindow(Cause::Loss)) => "loss on the path",
         (Language::English, Limit::Link) => "the link",
+        (Language::English, Limit::ApplicationWindow) => "a window of the protocol",
         (Language::English, Limit::Unknown) => "not clear",
         (Language::Chinese, Limit::ReceiveWindow) => "本机的接收窗口",
         (Language::Chinese, Limit::ReceiverApplication) => "本程序或其磁盘",
@@ -25,6 +26,7 @@ pub fn held_by(language: Language, limit: Limit, limited: bool) -> &'static str 
         (Language::Chinese, Limit::CongestionWindow(Cause::SlowStart)) => "慢启动",
         (Language::Chinese, Limit::CongestionWindow(Cause::Loss)) => "路径上的丢包",
         (Language::Chinese, Limit::Link) => "链路",
+        (Language::Chinese, Limit::ApplicationWindow) => "协议自身的窗口",
         (Language::Chinese, Limit::Unknown) => "不明确",
     }
 }

@@ -19,6 +19,7 @@ pub fn letter(limit: Limit) -> char {
         Limit::CongestionWindow(Cause::SlowStart) => 'S',
         Limit::CongestionWindow(Cause::Loss) => 'L',
         Limit::Link => '=',
+        Limit::ApplicationWindow => 'P',
         Limit::Unknown => '?',
     }
 }

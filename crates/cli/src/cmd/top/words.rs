@@ -206,6 +206,7 @@ pub fn short_name(language: Language, limit: Limit) -> &'static str {
     match (language, limit) {
         (Language::English, Limit::ReceiverApplication) => "receiver app",
         (Language::English, Limit::SenderApplication) => "sender app",
+        (Language::English, Limit::ApplicationWindow) => "app window",
         (Language::English, Limit::CongestionWindow(Cause::SlowStart)) => "slow start",
         (Language::English, Limit::CongestionWindow(Cause::Loss)) => "loss",
         (Language::Chinese, Limit::CongestionWindow(Cause::SlowStart)) => "慢启动",

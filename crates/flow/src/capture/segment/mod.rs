@@ -12,7 +12,7 @@ mod sequence;
 
 pub use flow_key::FlowKey;
 pub use options::{SackBlocks, TcpOptions};
-pub use record::PayloadStart;
+pub use record::{PayloadStart, SshSoftware};
 pub use sequence::SequenceNumber;
 
 use super::{half, word};

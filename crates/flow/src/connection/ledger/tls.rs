@@ -45,9 +45,9 @@ impl Ledger {
     pub(super) fn shakes_hands(&mut self, start: PayloadStart) -> bool {
         let was_in_tls = self.is_in_tls();
         let is_in_tls = match start {
-            PayloadStart::ClientHello => true,
+            PayloadStart::ClientHello { .. } => true,
             PayloadStart::Handshake => was_in_tls,
-            PayloadStart::Other => false,
+            PayloadStart::Other | PayloadStart::Ssh(_) | PayloadStart::Http2Preface => false,
         };
         self.flags &= !(IN_TLS | AFTER_TLS);
         self.flags |= match (is_in_tls, was_in_tls) {

@@ -32,6 +32,9 @@ impl Tracker {
     ) -> Relabelled {
         let length = segment.payload_len();
         let half = &mut self.halves[from];
+        if half.payload == 0 && length > 0 {
+            half.begins = segment.payload_start;
+        }
         half.payload += u64::from(length);
         half.payload_max = half.payload_max.max(length);
         // A probe repeats a byte or sends one that nobody may take: it moves no number.
@@ -45,7 +48,7 @@ impl Tracker {
             // A SYN or FIN alone takes a number, and carries nothing to judge.
             return Relabelled::unchanged(labels);
         }
-        receiver.note_answer(at);
+        receiver.note_answer(at, segment.ack);
         let mss = sender.manner.mss().into_iter().chain(receiver.manner.mss()).min();
         let sent = sender.note_payload(segment, next, mss);
         let relabelled =
@@ -137,6 +140,9 @@ impl Tracker {
         if let Some(ack) = receiver.note_acknowledged(at, segment.ack, rtt) {
             sender.manner.acknowledges(ack.bytes, ack.segment_size, ack.late);
             receiver.note_late_ack(at, segment, ack);
+            if carries_nothing {
+                receiver.note_bare_ack(at);
+            }
         }
         receiver.note_ack_in_series(at, segment, window, rtt);
         (is_duplicate, rtt)

@@ -68,7 +68,9 @@ impl Acts {
     /// Who has to act against `limit`, if this host is the end `here` of the data.
     pub fn against(limit: Limit, here: End) -> Acts {
         let end = match limit {
-            Limit::ReceiveWindow | Limit::ReceiverApplication => End::Receiver,
+            Limit::ReceiveWindow | Limit::ReceiverApplication | Limit::ApplicationWindow => {
+                End::Receiver
+            }
             Limit::SendBuffer
             | Limit::SenderApplication
             | Limit::CongestionWindow(Cause::SlowStart) => End::Sender,

@@ -267,6 +267,8 @@ fn facts(unique: Bytes, packets: u64, diagnosis: &Diagnosis, is_bulk: bool) -> D
         loss: Default::default(),
         stalls: Default::default(),
         answers: Default::default(),
+        grants: Default::default(),
+        begins: Default::default(),
         passage: Default::default(),
         ack_path: Default::default(),
         manner: Default::default(),

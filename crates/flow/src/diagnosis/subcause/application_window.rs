@@ -3,8 +3,9 @@
 //! channels (RFC 4254 section 5.2), HTTP/2 streams (RFC 9113 section 5.2) and SMB have such a
 //! window; one request after another for blocks of one size is a window of one block.
 
-use super::DataSeen;
-use crate::limit::{Limit, Verdict};
+use super::{DataSeen, ProtocolWindow};
+use crate::connection::GrantFacts;
+use crate::limit::{Evidence, Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration};
 
 /// The least number of pauses that an answer ended, and the least fraction of all pauses.
@@ -21,26 +22,90 @@ const OPEN: f64 = 0.8;
 const FULL_MOST: f64 = 0.05;
 /// One segment retransmitted in so many pauses says nothing about them.
 const OF_LOSS: u64 = 20;
+/// What was sent beyond the grants that reach the bound differs by no more than this part of it.
+const SPREAD_MOST: f64 = 0.04;
+/// It varies less than what is in flight does: by this factor, in so many grants, where the latter
+/// varies by so many segments.
+const OF_FLIGHTS: f64 = 0.75;
+const COMPARED_LEAST: u64 = 16;
+const VARYING_LEAST: u64 = 8;
+/// Or so many of the grants end a pause of the sender.
+const RELEASING_LEAST: f64 = 0.5;
+/// Or nearly all come to the same bound, and it varies no more than what is in flight, in a
+/// protocol that is known to have such a window, of a size that programs have.
+const NEARLY_ALL: f64 = 0.85;
+const CONSTANT: f64 = 0.025;
+const NO_MORE: f64 = 1.05;
+const ABOUT_ROUND: f64 = 0.015;
+/// Or it is exact, and of such a size, with room for what a protocol adds to it. Whatever TCP holds
+/// counts whole segments.
+const EXACT: f64 = 0.002;
+const ROUND: f64 = 0.005;
+/// A round trip that is longer than the path's by this factor has a queue in it.
+const QUEUE_LEAST: f64 = 1.1;
 /// Less is a message, which no window cuts.
 const SEGMENTS_LEAST: u64 = 8;
 
 /// Data that an application's own window held.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ApplicationWindow {
-    /// How many times the sender stopped.
+    /// How many times the sender stopped, or had sent all that was granted.
     pub count: u64,
-    /// For how long, in total.
+    /// For how long it was held, in total.
     pub time: Duration,
     /// That time as a fraction of the whole transfer's, at most 1.
     pub part: f64,
-    /// The most payload in flight, again and again.
+    /// What may be sent beyond what the peer's application has taken.
     pub bound: Bytes,
+    /// What one message of the peer grants more, where each came while data was under way.
+    pub step: Option<Bytes>,
     /// The receive window at that time.
     pub window: Bytes,
+    /// Which protocol's it is.
+    pub protocol: ProtocolWindow,
 }
 
 impl ApplicationWindow {
     pub(super) fn of(seen: DataSeen<'_>) -> Option<Self> {
+        Self::by_grants(seen).or_else(|| Self::by_pauses(seen))
+    }
+
+    /// By what was sent beyond each message of the peer: it comes to the same bound again and
+    /// again, which nothing of TCP explains.
+    pub(super) fn by_grants(seen: DataSeen<'_>) -> Option<Self> {
+        let verdict = seen.verdict?;
+        let facts = seen.facts();
+        let grants = facts.grants;
+        let GrantFacts { count, at_bound, bound, step, spread, .. } = grants;
+        let is_fixed = at_bound >= u64::from(COUNT_LEAST)
+            && at_bound as f64 >= FIXED_IN * count as f64
+            && spread.extents.as_f64() <= SPREAD_MOST * bound.as_f64();
+        let segment = facts.payload_max.get().min(LARGEST);
+        let protocol = ProtocolWindow::of(seen, bound, Some(step));
+        if !is_fixed
+            || bound.get() < SEGMENTS_LEAST * segment
+            || !is_granted(&grants, protocol, segment)
+        {
+            return None;
+        }
+        let window = open_window(verdict, bound)?;
+        let holds = WindowHolds::new(verdict, bound.saturating_sub(step));
+        let held = verdict.intervals.iter().filter(|one| holds.in_interval(one));
+        let time = held.fold(Duration::ZERO, |sum, one| sum.saturating_add(one.length));
+        let part = seen.part(time).min(1.0);
+        (part >= PART_LEAST).then_some(ApplicationWindow {
+            count: at_bound,
+            time,
+            part,
+            bound,
+            step: Some(step),
+            window,
+            protocol,
+        })
+    }
+
+    /// By the sender's pauses of about a round trip, which answers of the peer end.
+    fn by_pauses(seen: DataSeen<'_>) -> Option<Self> {
         let verdict = seen.verdict?;
         let facts = seen.facts();
         let answers = facts.answers;
@@ -64,9 +129,75 @@ impl ApplicationWindow {
             time: answers.wait,
             part,
             bound,
+            step: None,
             window,
+            protocol: ProtocolWindow::of(seen, bound, None),
         })
     }
+}
+
+/// Where a window of the applications held the sender: all was sent, and neither loss nor a queue
+/// that stands says otherwise.
+#[derive(Debug, Clone, Copy)]
+pub struct WindowHolds {
+    /// What is under way just before the next grant.
+    least: Bytes,
+    /// The path's own round trip.
+    path: Option<Duration>,
+}
+
+impl WindowHolds {
+    fn new(verdict: &Verdict, least: Bytes) -> Self {
+        let path = verdict.intervals.iter().filter_map(|one| one.evidence.rtt).min();
+        WindowHolds { least, path }
+    }
+
+    /// Of the window that was found beside this verdict.
+    pub fn of(window: &ApplicationWindow, verdict: &Verdict) -> Self {
+        Self::new(verdict, window.bound.saturating_sub(window.step.unwrap_or(Bytes::ZERO)))
+    }
+
+    /// Whether it held the sender in this interval.
+    pub fn in_interval(&self, interval: &Interval) -> bool {
+        let Evidence { in_flight, retransmissions, rtt, .. } = interval.evidence;
+        let has_queue = rtt
+            .zip(self.path)
+            .is_some_and(|(rtt, path)| rtt.as_secs_f64() > QUEUE_LEAST * path.as_secs_f64());
+        in_flight.as_f64() >= FIXED * self.least.as_f64() && retransmissions == 0 && !has_queue
+    }
+}
+
+/// Whether a bound that stays the same is of the applications, and not of TCP.
+fn is_granted(grants: &GrantFacts, protocol: ProtocolWindow, segment: u64) -> bool {
+    let GrantFacts { count, at_bound, bound, spread, releasing, .. } = *grants;
+    let [extents, flights] = [spread.extents, spread.flights].map(Bytes::as_f64);
+    let is_compared = at_bound >= COMPARED_LEAST;
+    let varies_less = is_compared
+        && flights >= (VARYING_LEAST * segment) as f64
+        && extents <= OF_FLIGHTS * flights;
+    let is_of_a_program = match protocol {
+        ProtocolWindow::SftpRequests(_) => true,
+        ProtocolWindow::SshChannel(_) | ProtocolWindow::Http2 => is_round(bound, ABOUT_ROUND),
+        ProtocolWindow::Unknown => false,
+    };
+    let is_constant = is_compared
+        && at_bound as f64 >= NEARLY_ALL * count as f64
+        && extents <= CONSTANT * bound.as_f64()
+        && extents <= NO_MORE * flights;
+    varies_less
+        || releasing >= RELEASING_LEAST
+        || protocol.is_usual(bound)
+        || (is_of_a_program && is_constant)
+        || (is_round(bound, ROUND) && extents <= EXACT * bound.as_f64())
+}
+
+/// Whether this is a power of two, within a part of it.
+fn is_round(bound: Bytes, within: f64) -> bool {
+    let log = bound.get().max(1).ilog2().min(61);
+    [log, log + 1].into_iter().any(|log| {
+        let power = (1_u64 << log) as f64;
+        (bound.as_f64() - power).abs() <= within * power
+    })
 }
 
 /// The largest segment on Ethernet: packets in a host's capture may be several segments merged.

@@ -15,6 +15,7 @@ mod machine;
 mod no_answer;
 mod path_mtu;
 mod policer;
+mod protocol_window;
 mod sharing;
 mod socket;
 mod timeouts;
@@ -22,6 +23,7 @@ mod window_scale;
 
 pub use ack_path::AckPath;
 pub use application_window::ApplicationWindow;
+pub(super) use application_window::WindowHolds;
 pub use delayed_ack::DelayedAck;
 pub use host_reordering::HostReordering;
 pub use idle_restart::IdleRestart;
@@ -29,6 +31,7 @@ pub use machine::{CountedEvent, FlowCapRule, MachineCause};
 pub use no_answer::NoAnswer;
 pub use path_mtu::PathMtu;
 pub use policer::Policer;
+pub use protocol_window::{HTTP2_INITIAL, ProtocolWindow, SFTP_BLOCK, SSH_CHANNEL};
 pub use sharing::Sharing;
 pub(super) use sharing::{may_share, sharing};
 pub(crate) use socket::Site;
@@ -36,7 +39,7 @@ pub use socket::{Allowed, SocketCause};
 pub use timeouts::Timeouts;
 pub use window_scale::{ScaleSign, WindowScale};
 
-use crate::account::PathFaults;
+use crate::account::Behind;
 use crate::connection::{Connection, Direction, DirectionFacts};
 use crate::finding::{PacketRemedy, Remedy};
 use crate::limit::{Cause, Limit, Verdict};
@@ -204,11 +207,14 @@ impl<'a> DataSeen<'a> {
         if whole > 0.0 { time.as_secs_f64() / whole } else { 0.0 }
     }
 
-    /// What a device on the path does to the data, where what was sent shows it.
-    pub fn path_faults(self) -> PathFaults {
-        PathFaults {
+    /// What lies behind the limits of the data, where packets show it.
+    pub fn behind(self) -> Behind {
+        Behind {
             loses_by_size: PathMtu::of(self).is_some_and(|one| !one.is_missing),
             shrinks_window: self.window_taken().is_some(),
+            window_is_the_clients: ApplicationWindow::of(self)
+                .is_some_and(|one| one.protocol.is_the_clients()),
+            grants: false,
         }
     }
 
@@ -216,6 +222,11 @@ impl<'a> DataSeen<'a> {
     pub fn window_taken(self) -> Option<Bytes> {
         let scale = WindowScale::of(self)?;
         (scale.sign != ScaleSign::Dropped).then_some(scale.taken)
+    }
+
+    /// The window above TCP that holds the data, where messages of the peer show it.
+    pub fn granted_window(self) -> Option<ApplicationWindow> {
+        ApplicationWindow::by_grants(self)
     }
 
     /// The sub-causes that were seen, most important first.
@@ -282,6 +293,7 @@ impl PacketCause {
         let is_behind = match self {
             PacketCause::PathMtu(_) => limit == Limit::CongestionWindow(Cause::Loss),
             PacketCause::WindowScale(_) => limit == Limit::ReceiveWindow,
+            PacketCause::ApplicationWindow(_) => limit == Limit::ApplicationWindow,
             _ => false,
         };
         is_behind.then(|| Remedy::Packets(self.remedy()))
@@ -322,7 +334,12 @@ impl PacketCause {
             PacketCause::Timeouts(_) => PacketRemedy::NoticeLossSooner,
             PacketCause::IdleRestart(_) => PacketRemedy::KeepWindowOverPauses,
             PacketCause::DelayedAck(_) => PacketRemedy::WriteWholeMessages,
-            PacketCause::ApplicationWindow(_) => PacketRemedy::GrowApplicationWindow,
+            PacketCause::ApplicationWindow(one) => match one.protocol {
+                ProtocolWindow::SshChannel(_) => PacketRemedy::LeaveSshChannel,
+                ProtocolWindow::SftpRequests(_) => PacketRemedy::AskMoreOfSftp,
+                ProtocolWindow::Http2 => PacketRemedy::GrowHttp2Window,
+                ProtocolWindow::Unknown => PacketRemedy::GrowApplicationWindow,
+            },
             PacketCause::AckPath(_) => PacketRemedy::MakeRoomForAcks,
             PacketCause::HostReordering(_) => PacketRemedy::SendInOrder,
         }

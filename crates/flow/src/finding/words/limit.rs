@@ -91,6 +91,10 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
                 None => format!("the link was full: it carried {goodput}"),
             }
         }
+        Limit::ApplicationWindow => {
+            "the peer's application had granted no more, above TCP, whose own windows had room"
+                .into()
+        }
         Limit::Unknown => "the evidence does not say what held the sender".into(),
     }
 }

@@ -1,10 +1,11 @@
 //! What packets show behind a limit.
 
 use crate::diagnosis::{
-    AckPath, ApplicationWindow, DelayedAck, HostReordering, IdleRestart, NoAnswer, PacketCause,
-    PathMtu, Policer, ScaleSign, Sharing, Timeouts, WindowScale,
+    AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart, NoAnswer,
+    PacketCause, PathMtu, Policer, ProtocolWindow, SFTP_BLOCK, SSH_CHANNEL, ScaleSign, Sharing,
+    Timeouts, WindowScale,
 };
-use fullpipe_model::units::Duration;
+use fullpipe_model::units::{Bytes, Duration};
 
 pub(super) fn claim(cause: PacketCause) -> String {
     match cause {
@@ -118,12 +119,48 @@ fn delayed_ack(cause: DelayedAck) -> String {
 }
 
 fn application_window(cause: ApplicationWindow) -> String {
-    let ApplicationWindow { count, time, part, bound, window } = cause;
-    format!(
-        "window inside the application: {count} times the sender stopped with {bound} in flight at most, of a \
-         receive window of {window}, until the peer's application answered, {time} in all ({:.0} % of the time)",
-        part * 100.0
-    )
+    let ApplicationWindow { count, time, part, bound, step, window, protocol } = cause;
+    let part = part * 100.0;
+    match step {
+        Some(step) => format!(
+            "window inside the application{}: its peer grants {bound} beyond what it has taken, \
+             {step} with each message; {count} of these found all of it sent, of a receive window \
+             of {window}, for {time} in all ({part:.0} % of the time)",
+            named(protocol, bound)
+        ),
+        None => format!(
+            "window inside the application: {count} times the sender stopped with {bound} in \
+             flight at most, of a receive window of {window}, until the peer's application \
+             answered, {time} in all ({part:.0} % of the time)"
+        ),
+    }
+}
+
+/// What the window is, in brackets.
+fn named(protocol: ProtocolWindow, bound: Bytes) -> String {
+    match protocol {
+        ProtocolWindow::SshChannel(software) if protocol.is_usual(bound) => {
+            let by = software.name().unwrap_or("the software that receives");
+            format!(" (SSH's channel: {by} grants {SSH_CHANNEL:#})")
+        }
+        ProtocolWindow::SshChannel(software) => {
+            let by = software.name().map_or(String::new(), |name| format!(", granted by {name}"));
+            format!(" (SSH's channel{by})")
+        }
+        ProtocolWindow::SftpRequests(count) => {
+            format!(" (SFTP: {count} requests of {SFTP_BLOCK:#} under way)")
+        }
+        ProtocolWindow::Http2 if protocol.is_usual(bound) => {
+            format!(
+                " (HTTP/2: the {} bytes of a receiver that grants no more)",
+                HTTP2_INITIAL.get()
+            )
+        }
+        ProtocolWindow::Http2 => {
+            " (HTTP/2, unless TLS hides another protocol: of a stream, or of the connection)".into()
+        }
+        ProtocolWindow::Unknown => String::new(),
+    }
 }
 
 fn ack_path(cause: AckPath) -> String {

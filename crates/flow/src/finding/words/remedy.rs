@@ -145,13 +145,10 @@ const fn of_packets(remedy: PacketRemedy) -> &'static str {
              stream), or set TCP_NODELAY on the sender's socket; TCP_QUICKACK on the \
              receiver helps for a moment only"
         }
-        PacketRemedy::GrowApplicationWindow => {
-            "raise the window of the protocol that both applications speak, at the \
-             receiving one (HTTP/2: SETTINGS_INITIAL_WINDOW_SIZE and the connection's; \
-             SSH: an implementation with a larger channel window; SMB: more credits), or \
-             request more at a time; several connections side by side have a window each; \
-             no buffer of the kernel changes it"
-        }
+        PacketRemedy::GrowApplicationWindow
+        | PacketRemedy::LeaveSshChannel
+        | PacketRemedy::AskMoreOfSftp
+        | PacketRemedy::GrowHttp2Window => of_window(remedy),
         PacketRemedy::MakeRoomForAcks => {
             "give the ACKs room on their way back: fewer uploads beside this download, a \
              queue there that shares fairly or thins ACKs out (tc-fq_codel, tc-cake with \
@@ -228,6 +225,38 @@ const fn of_socket(remedy: SocketRemedy) -> &'static str {
         SocketRemedy::ReadOrGrowMemory => {
             "let the application read, or raise net.ipv4.tcp_rmem; under memory pressure \
              (net.ipv4.tcp_mem) the whole host drops"
+        }
+    }
+}
+
+/// Against a window above TCP.
+const fn of_window(remedy: PacketRemedy) -> &'static str {
+    match remedy {
+        PacketRemedy::LeaveSshChannel => {
+            "no setting of OpenSSH and no buffer of the kernel changes its channel's window: \
+             use several connections side by side (a window each; several channels in one \
+             share nothing, either), HPN-SSH at the end that receives, or another protocol \
+             for the data (rsync's daemon, HTTPS, `fullpipe relay`)"
+        }
+        PacketRemedy::AskMoreOfSftp => {
+            "have more under way: sftp -R 256 or more, and -B 261120 where the server takes \
+             it (sshfs: several connections, max_conns); beyond 2 MiB the window of SSH's \
+             channel holds it; several transfers side by side have requests of their own"
+        }
+        PacketRemedy::GrowHttp2Window => {
+            "let the receiving program grant more to its streams and to the connection, which \
+             both count: SETTINGS_INITIAL_WINDOW_SIZE and WINDOW_UPDATE (nginx, for uploads: \
+             http2_body_preread_size; hyper and tonic: initial_stream_window_size, \
+             initial_connection_window_size or adaptive_window; gRPC: its BDP estimator; \
+             Go: http2.Server's MaxUploadBufferPerStream and PerConnection); HTTP/1.1 has \
+             no such window"
+        }
+        _ => {
+            "raise the window of the protocol that both applications speak, at the \
+             receiving one (HTTP/2: SETTINGS_INITIAL_WINDOW_SIZE and the connection's; \
+             SSH: an implementation with a larger channel window; SMB: more credits), or \
+             request more at a time; several connections side by side have a window each; \
+             no buffer of the kernel changes it"
         }
     }
 }

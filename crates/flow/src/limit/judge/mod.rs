@@ -31,7 +31,7 @@ pub(super) const NONE: f64 = -1.0;
 
 /// The limits that the judge can name, in the order of its tables: all but `Unknown`.
 pub const LIMITS: [Limit; 7] = {
-    let [a, b, c, d, e, f, g, _] = Limit::ALL;
+    let [a, b, c, d, e, f, g, ..] = Limit::ALL;
     [a, b, c, d, e, f, g]
 };
 

@@ -93,6 +93,7 @@ macro_rules! run_row {
                 share_of(row, Limit::CongestionWindow(Cause::Loss))
             }),
             share("limit_link", |row| share_of(row, Limit::Link)),
+            share("limit_application_window", |row| share_of(row, Limit::ApplicationWindow)),
             share("limit_unknown", |row| share_of(row, Limit::Unknown)),
         ];
     };

@@ -216,6 +216,7 @@ fn loss(measured: &MeasuredPath, assumptions: &mut Vec<String>) -> Probability {
         | Limit::Unknown
         | Limit::SenderApplication
         | Limit::ReceiverApplication
+        | Limit::ApplicationWindow
         | Limit::CongestionWindow(Cause::SlowStart) => {
             if seen > Probability::ZERO {
                 assumptions.push(format!(

@@ -14,6 +14,7 @@ pub const fn name(limit: Limit) -> &'static str {
         Limit::CongestionWindow(Cause::SlowStart) => "拥塞窗口（慢启动）",
         Limit::CongestionWindow(Cause::Loss) => "拥塞窗口（丢包）",
         Limit::Link => "链路",
+        Limit::ApplicationWindow => "应用层窗口",
         Limit::Unknown => "未知",
     }
 }
@@ -79,6 +80,9 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
                 Some(queue) => format!("链路已满：传输 {goodput}，链路前排队 {queue}"),
                 None => format!("链路已满：传输 {goodput}"),
             }
+        }
+        Limit::ApplicationWindow => {
+            "对端应用在 TCP 之上没有授予更多额度，而 TCP 自身的窗口仍有余量".into()
         }
         Limit::Unknown => "现有证据不足以判断发送方受什么限制".into(),
     }

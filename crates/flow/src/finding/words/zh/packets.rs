@@ -1,10 +1,11 @@
 //! What packets show behind a limit.
 
 use crate::diagnosis::{
-    AckPath, ApplicationWindow, DelayedAck, HostReordering, IdleRestart, NoAnswer, PacketCause,
-    PathMtu, Policer, ScaleSign, Sharing, Timeouts, WindowScale,
+    AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart, NoAnswer,
+    PacketCause, PathMtu, Policer, ProtocolWindow, SFTP_BLOCK, SSH_CHANNEL, ScaleSign, Sharing,
+    Timeouts, WindowScale,
 };
-use fullpipe_model::units::Duration;
+use fullpipe_model::units::{Bytes, Duration};
 
 pub fn claim(cause: PacketCause) -> String {
     match cause {
@@ -112,12 +113,40 @@ fn delayed_ack(cause: DelayedAck) -> String {
 }
 
 fn application_window(cause: ApplicationWindow) -> String {
-    let ApplicationWindow { count, time, part, bound, window } = cause;
-    format!(
-        "应用层窗口：发送方 {count} 次在途最多 {bound} 就停下（接收窗口为 {window}），直到对端应用\
-         应答，共 {time}（{}）",
-        percent(part)
-    )
+    let ApplicationWindow { count, time, part, bound, step, window, protocol } = cause;
+    let part = percent(part);
+    match step {
+        Some(step) => format!(
+            "应用层窗口{}：对端应用只允许在其已取走的数据之外再发 {bound}，每条消息追加 {step}；其中 {count} \
+             条到达时额度已全部用完，而接收窗口为 {window}，共 {time}（{part}）",
+            named(protocol, bound)
+        ),
+        None => format!(
+            "应用层窗口：发送方 {count} 次在途最多 {bound} 就停下（接收窗口为 {window}），直到对端应用\
+             应答，共 {time}（{part}）"
+        ),
+    }
+}
+
+fn named(protocol: ProtocolWindow, bound: Bytes) -> String {
+    match protocol {
+        ProtocolWindow::SshChannel(software) if protocol.is_usual(bound) => {
+            let by = software.name().unwrap_or("接收端的软件");
+            format!("（SSH 通道：{by} 的额度为 {SSH_CHANNEL:#}）")
+        }
+        ProtocolWindow::SshChannel(software) => {
+            let by = software.name().map_or(String::new(), |name| format!("，由 {name} 授予"));
+            format!("（SSH 通道{by}）")
+        }
+        ProtocolWindow::SftpRequests(count) => {
+            format!("（SFTP：{count} 个 {SFTP_BLOCK:#} 的请求在途）")
+        }
+        ProtocolWindow::Http2 if protocol.is_usual(bound) => {
+            format!("（HTTP/2：接收端没有追加额度，仅 {} 字节）", HTTP2_INITIAL.get())
+        }
+        ProtocolWindow::Http2 => "（HTTP/2，除非 TLS 里是别的协议：流或连接的窗口）".into(),
+        ProtocolWindow::Unknown => String::new(),
+    }
 }
 
 fn ack_path(cause: AckPath) -> String {

@@ -114,6 +114,21 @@ const fn of_packets(remedy: PacketRemedy) -> &'static str {
             "一次写入完整消息（writev、MSG_MORE、TCP_CORK 或带缓冲的流），或在发送方套接字上设置 \
              TCP_NODELAY；接收方的 TCP_QUICKACK 只能暂时有效"
         }
+        PacketRemedy::LeaveSshChannel => {
+            "OpenSSH 没有任何设置、内核缓冲区也都不能改变其通道窗口：并行使用多条连接（每条有自己的窗口），在接收端\
+             使用 HPN-SSH，或改用其他协议传数据（rsync 守护进程、HTTPS、`fullpipe relay`）"
+        }
+        PacketRemedy::AskMoreOfSftp => {
+            "让更多请求在途：sftp -R 256 或更大，服务器支持时再加 -B 261120（sshfs：用 max_conns \
+             开多条连接）；超过 2 MiB 后受 SSH 通道窗口限制；并行的多个传输各有自己的请求"
+        }
+        PacketRemedy::GrowHttp2Window => {
+            "让接收端程序给流和连接（二者都计数）更大的额度：SETTINGS_INITIAL_WINDOW_SIZE 与 \
+             WINDOW_UPDATE（nginx 上传：http2_body_preread_size；hyper、tonic：\
+             initial_stream_window_size、initial_connection_window_size 或 \
+             adaptive_window；gRPC：其 BDP 估计器；Go：http2.Server 的 \
+             MaxUploadBufferPerStream 与 PerConnection）；HTTP/1.1 没有这种窗口"
+        }
         PacketRemedy::GrowApplicationWindow => {
             "在接收端应用中调大两端应用所用协议的窗口（HTTP/2：SETTINGS_INITIAL_WINDOW_SIZE 及连接\
              级窗口；SSH：通道窗口更大的实现；SMB：更多 credits），或一次请求更多；多个连接各有自\

@@ -1,0 +1,98 @@
+//! Which protocol's window it is, and who sets it: by how the two ends begin to speak, their ports,
+//! and what one message grants.
+
+use super::DataSeen;
+use crate::capture::segment::{PayloadStart, SshSoftware};
+use fullpipe_model::units::Bytes;
+
+/// A window above TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProtocolWindow {
+    /// Of a channel of SSH (RFC 4254 section 5.2), granted by this software.
+    SshChannel(SshSoftware),
+    /// Requests of SFTP under way, so many of [`SFTP_BLOCK`].
+    SftpRequests(u64),
+    /// Of a stream or a connection of HTTP/2 (RFC 9113 section 5.2), unless TLS hides another.
+    Http2,
+    /// Of a protocol that does not say what it is.
+    Unknown,
+}
+
+/// What OpenSSH and those that followed it grant a channel: 64 packets of 32 KiB. No setting
+/// changes it (OpenSSH's `CHAN_SES_WINDOW_DEFAULT`; `channelWindowSize` of golang.org/x/crypto/ssh;
+/// libssh2's `LIBSSH2_CHANNEL_WINDOW_DEFAULT` and paramiko's `DEFAULT_WINDOW_SIZE` are defaults of
+/// the program that uses them).
+pub const SSH_CHANNEL: Bytes = Bytes::new(64 << 15);
+/// What one request of OpenSSH's sftp asks for, or brings (`-B`).
+pub const SFTP_BLOCK: Bytes = Bytes::new(1 << 15);
+/// What a stream of HTTP/2 may carry unless its receiver grants more (RFC 9113 section 6.9.2).
+pub const HTTP2_INITIAL: Bytes = Bytes::new(65_535);
+
+/// The port of SSH.
+const SSH_PORT: u16 = 22;
+/// A protocol's own words add no more than this part to what it grants.
+const OVERHEAD: f64 = 0.03;
+
+impl ProtocolWindow {
+    /// The one that holds this data. One message of the peer grants `step`, of `bound` in all.
+    pub(super) fn of(seen: DataSeen<'_>, bound: Bytes, step: Option<Bytes>) -> Self {
+        let (sender, receiver) = (seen.facts().begins, seen.receiver_facts().begins);
+        let is_ssh = seen.connection.server.port() == SSH_PORT
+            || [sender, receiver].iter().any(|begins| matches!(begins, PayloadStart::Ssh(_)));
+        let is_http2 = [sender, receiver].iter().any(|begins| {
+            // What the server chose is encrypted, and many captures are cut before the offer.
+            matches!(
+                begins,
+                PayloadStart::Http2Preface
+                    | PayloadStart::ClientHello { offers_http2: Some(true) | None }
+            )
+        });
+        let software = match receiver {
+            PayloadStart::Ssh(software) => software,
+            _ => SshSoftware::Other,
+        };
+        // What is less than a channel always has is bounded within it.
+        let is_within =
+            software.fixes_window() && bound.as_f64() < (1.0 - OVERHEAD) * SSH_CHANNEL.as_f64();
+        match () {
+            () if is_ssh && (is_within || step.is_some_and(|step| is_about(step, SFTP_BLOCK))) => {
+                let requests = bound.as_f64() / SFTP_BLOCK.as_f64();
+                ProtocolWindow::SftpRequests(requests.round() as u64)
+            }
+            () if is_ssh => ProtocolWindow::SshChannel(software),
+            () if is_http2 => ProtocolWindow::Http2,
+            () => ProtocolWindow::Unknown,
+        }
+    }
+
+    /// Whether it is as large as usual of its protocol.
+    pub fn is_usual(self, bound: Bytes) -> bool {
+        match self {
+            ProtocolWindow::SshChannel(_) => is_about(bound, SSH_CHANNEL),
+            ProtocolWindow::Http2 => is_about(bound, HTTP2_INITIAL),
+            ProtocolWindow::SftpRequests(_) | ProtocolWindow::Unknown => false,
+        }
+    }
+
+    /// Whether the end that asks sets it, in both directions, and not the end that receives.
+    pub(crate) const fn is_the_clients(self) -> bool {
+        matches!(self, ProtocolWindow::SftpRequests(_))
+    }
+}
+
+/// Whether this is one such block, with what the protocol adds.
+pub(super) fn is_about(size: Bytes, block: Bytes) -> bool {
+    (size.as_f64() - block.as_f64()).abs() <= OVERHEAD * block.as_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_told_with_its_header_and_not_from_three_of_them() {
+        assert!(is_about(Bytes::new(32_804), SFTP_BLOCK));
+        assert!(!is_about(Bytes::new(98_304), SFTP_BLOCK));
+        assert!(is_about(Bytes::new(2_099_492), SSH_CHANNEL));
+    }
+}
