@@ -291,6 +291,7 @@ impl SeenSocket {
             egress: left_by.zip(leaves_by.as_ref()).map(|(before, after)| [before, after]),
             group: group.as_ref(),
             vendor: &vendor,
+            program: self.process.as_deref().map_or("", |process| &process.name),
         };
         let seen = Observed {
             role: role(&own),

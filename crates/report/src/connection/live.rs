@@ -8,7 +8,7 @@ use crate::{
     table::{figure, paragraph},
 };
 use fullpipe_flow::Language;
-use fullpipe_flow::diagnosis::live::LiveConnection;
+use fullpipe_flow::diagnosis::live::{Acts, LiveConnection};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Explanation};
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::limit::End;
@@ -147,7 +147,13 @@ fn explain(connection: &LiveConnection, layout: Layout) -> String {
         line(labels.cause, &language.sub_cause(&cause.sub_cause));
     }
     let remedy = answer.remedy.map(|remedy| language.remedy(remedy));
-    let acts = labels::acts_against(language, answer.acts, answer.limit);
+    // A receiver that has to act against what its own kernel does not show.
+    let is_receiver = answer.role == End::Sender
+        && !matches!(answer.limit, Limit::ReceiveWindow | Limit::ReceiverApplication);
+    let acts = match answer.acts {
+        Acts::Peer if is_receiver => labels::acts(language, Acts::Peer),
+        acts => labels::acts_against(language, acts, answer.limit),
+    };
     let (remedy, acts) = account::against_wait(answer, language).unwrap_or((remedy, acts));
     if let Some(remedy) = remedy {
         line(labels.to_change, remedy);

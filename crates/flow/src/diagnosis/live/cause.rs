@@ -3,7 +3,7 @@
 //! names the numbers that it rests on.
 
 use super::Observed;
-use crate::diagnosis::{Allowed, SocketCause};
+use crate::diagnosis::{Allowed, SSH_CHANNEL, SocketCause};
 use crate::limit::{Cause, Limit, Verdict};
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::{SocketMemory, TcpInfo};
@@ -21,6 +21,17 @@ const OF_PACING: f64 = 0.85;
 const SMALL_SEGMENT: Bytes = Bytes::new(1000);
 /// Bounds of the wait that a delayed ACK adds (RFC 9293 section 3.8.6.3; Linux: 40 to 200 ms).
 const DELAYED_ACK: (Duration, Duration) = (Duration::from_millis(30), Duration::from_millis(220));
+/// The port of SSH.
+const SSH_PORT: u16 = 22;
+/// Programs that speak SSH, by the names of their processes.
+const SSH_PROGRAMS: [&str; 6] = ["ssh", "sshd", "sshd-session", "sftp", "scp", "sftp-server"];
+/// So much of its window is under way where the window holds the data: the last grants have just
+/// been used, or are on their way.
+const OF_CHANNEL: std::ops::RangeInclusive<f64> = 0.8..=1.05;
+/// The peer grants more so many times while it is watched.
+const GRANTS_LEAST: u32 = 8;
+/// A window of TCP has room if it is larger by this factor.
+const ROOM: f64 = 1.25;
 /// A limit that holds for less is not worth an explanation.
 const LEAST_SHARE: f64 = 0.1;
 /// Repairs of which at least this fraction was not needed are the work of reordering.
@@ -35,6 +46,9 @@ pub(super) fn causes(seen: &Observed<'_>, first: Limit, verdict: &Verdict) -> Ve
     }
     if holds(Limit::ReceiverApplication) {
         found.extend(unread(seen));
+    }
+    if holds(Limit::SenderApplication) || holds(Limit::SendBuffer) || holds(Limit::Unknown) {
+        found.extend(ssh_channel(seen, verdict));
     }
     if holds(Limit::SendBuffer) {
         found.extend(send_buffer(seen));
@@ -124,6 +138,41 @@ fn unread(seen: &Observed<'_>) -> Option<SocketCause> {
     let samples = if seen.role == End::Receiver { seen.samples } else { seen.other };
     let most = samples.iter().map(|sample| sample.rqueue).max()?;
     (most > Bytes::ZERO).then_some(SocketCause::ApplicationDoesNotRead { most })
+}
+
+/// The window of SSH's channel holds the data: about as much is under way as software that speaks
+/// SSH grants a channel, its peer keeps granting more, and TCP's own windows have room.
+fn ssh_channel(seen: &Observed<'_>, verdict: &Verdict) -> Option<SocketCause> {
+    let (first, last) = seen.ends()?;
+    let is_lossless = last.total_retrans == first.total_retrans;
+    if !is_ssh(seen) || !is_lossless {
+        return None;
+    }
+    let (under_way, window, grants) = match seen.role {
+        End::Sender => {
+            let mut flights: Vec<Bytes> = seen.infos().map(TcpInfo::in_flight).collect();
+            flights.sort_unstable();
+            let typical = *flights.get(flights.len() / 2)?;
+            (typical, last.snd_wnd?, last.data_segs_in?.wrapping_sub(first.data_segs_in?))
+        }
+        End::Receiver => {
+            let typical = super::mean_goodput(verdict).over(last.rcv_rtt);
+            (typical, last.rcv_wnd?, last.data_segs_out?.wrapping_sub(first.data_segs_out?))
+        }
+    };
+    let part = under_way.as_f64() / SSH_CHANNEL.as_f64();
+    let has_room = window.bytes().as_f64() >= ROOM * under_way.as_f64();
+    (OF_CHANNEL.contains(&part) && has_room && grants >= GRANTS_LEAST).then(|| {
+        let allowed = allows(seen, SSH_CHANNEL);
+        SocketCause::SshChannelWindow { under_way, grants, allowed }
+    })
+}
+
+/// Whether the connection is one of SSH, by its port or by the program at this end.
+fn is_ssh(seen: &Observed<'_>) -> bool {
+    let sample = seen.samples.first();
+    sample.is_some_and(|one| one.local.port() == SSH_PORT || one.remote.port() == SSH_PORT)
+        || SSH_PROGRAMS.contains(&seen.host.program)
 }
 
 /// Why the sender's buffer is no larger.

@@ -31,6 +31,8 @@ pub struct HostFacts<'a> {
     pub group: Option<&'a MachineCause>,
     /// Whose machine it is, by its firmware.
     pub vendor: &'a str,
+    /// The name of the process that has the socket open; empty where it is not known.
+    pub program: &'a str,
 }
 
 /// What the connection does, for the rules of this host.

@@ -145,6 +145,52 @@ fn a_window_of_the_peer_is_the_peers_to_change() {
     assert!((0.97..1.03).contains(&ratio), "{}", found.goodput);
 }
 
+/// ssh over 167 ms, as its sender sees it: 2 MiB under way, and a message of the peer each 10 ms.
+fn ssh(change: impl Fn(u64, &mut TcpInfo)) -> Vec<Sample> {
+    sender(|n, info, memory| {
+        let rtt = Duration::from_millis(167);
+        (info.rtt, info.min_rtt) = (rtt, Some(rtt));
+        info.bytes_acked = Some(Bytes::new(n * 125_000));
+        info.data_segs_out = Some((n * 87) as u32);
+        info.data_segs_in = Some(n as u32);
+        info.notsent_bytes = Some(Bytes::ZERO);
+        info.rwnd_limited = Some(Duration::ZERO);
+        info.snd_wnd = Some(Window::new(Bytes::new(8_000_000)));
+        info.delivery_rate_app_limited = true;
+        info.unacked = 1400 + (n % 40) as u32;
+        memory.wmem_queued = Bytes::new(2_500_000);
+        change(n, info);
+    })
+}
+
+fn of_program(program: &str, samples: &[Sample]) -> Answer {
+    let host = HostFacts { program, ..HostFacts::default() };
+    let (role, other, asked, settings) = (End::Sender, &[][..], None, None);
+    Observed { role, samples, other, asked, settings, host }.answer().unwrap()
+}
+
+#[test]
+fn the_window_of_an_ssh_channel_is_told_of_its_program_and_is_the_receivers() {
+    let plain = ssh(|_, _| {});
+    let found = of_program("sshd", &plain);
+    assert_eq!(names(&found), ["ssh_channel_window"], "{}", found.limit);
+    assert_eq!(found.acts, Acts::Peer);
+    let remedy = Remedy::Packets(crate::finding::PacketRemedy::LeaveSshChannel);
+    assert_eq!(found.remedy, Some(remedy));
+    // Another program, a window of TCP that is nearly full, half as much under way, no grants, loss.
+    assert_eq!(names(&of_program("nginx", &plain)), [""; 0]);
+    let full = Window::new(Bytes::new(2_200_000));
+    for near_miss in [
+        ssh(|_, info| info.snd_wnd = Some(full)),
+        ssh(|_, info| info.unacked /= 2),
+        ssh(|_, info| info.data_segs_in = Some(3)),
+        ssh(|n, info| info.total_retrans = n as u32 / 100),
+    ] {
+        let found = names(&of_program("sshd", &near_miss));
+        assert!(!found.contains(&"ssh_channel_window"), "{found:?}");
+    }
+}
+
 #[test]
 fn a_full_window_is_the_peers_to_change_beside_a_busy_shaper_of_this_host() {
     let tbf = |overlimits| Egress {

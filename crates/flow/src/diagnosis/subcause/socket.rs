@@ -2,7 +2,7 @@
 //! application asked of the socket, what a setting caps, what the other end left out.
 
 use super::Numbers;
-use crate::finding::{Remedy, SocketRemedy};
+use crate::finding::{PacketRemedy, Remedy, SocketRemedy};
 use crate::limit::{Cause, Limit};
 use fullpipe_model::limit::End;
 use fullpipe_model::units::{Bytes, Duration, Rate};
@@ -93,6 +93,15 @@ pub enum SocketCause {
         /// What the socket sends.
         rate: Rate,
     },
+    /// The window of SSH's channel holds the data: as much is under way as it has.
+    SshChannelWindow {
+        /// What is under way.
+        under_way: Bytes,
+        /// Messages of the end that grants, while it was watched.
+        grants: u32,
+        /// What the window carries.
+        allowed: Option<Allowed>,
+    },
     /// Small writes wait for ACKs that the receiver delays.
     DelayedAck {
         /// The round trip.
@@ -165,6 +174,7 @@ impl SocketCause {
             SocketCause::SendBufferFrozen { .. } => "send_buffer_frozen",
             SocketCause::SendBufferAtItsLargest { .. } => "send_buffer_at_its_largest",
             SocketCause::PacedByApplication { .. } => "paced_by_application",
+            SocketCause::SshChannelWindow { .. } => "ssh_channel_window",
             SocketCause::DelayedAck { .. } => "delayed_ack",
             SocketCause::NotsentLowat { .. } => "notsent_lowat",
             SocketCause::Reordering { .. } => "reordering",
@@ -192,6 +202,9 @@ impl SocketCause {
                 Numbers { amount: Some(amount), ..none }
             }
             SocketCause::PacedByApplication { bound, .. } => Numbers { rate: Some(bound), ..none },
+            SocketCause::SshChannelWindow { under_way, grants, .. } => {
+                Numbers { amount: Some(under_way), count: Some(grants.into()), ..none }
+            }
             SocketCause::DelayedAck { rtt, path_rtt } => {
                 Numbers { time: Some(rtt.saturating_sub(path_rtt)), ..none }
             }
@@ -207,6 +220,9 @@ impl SocketCause {
 
     pub(super) const fn remedy(self) -> Remedy {
         Remedy::Socket(match self {
+            SocketCause::SshChannelWindow { .. } => {
+                return Remedy::Packets(PacketRemedy::LeaveSshChannel);
+            }
             SocketCause::WindowScaleMissing { .. } => SocketRemedy::ScaleWindowAtSyn,
             SocketCause::ReceiveBufferCapped { .. } => SocketRemedy::FreeReceiveBufferOrRaiseMax,
             SocketCause::ReceiveBufferFrozen { .. } => SocketRemedy::FreeReceiveBuffer,
@@ -251,6 +267,11 @@ impl SocketCause {
             SocketCause::PacedByApplication { .. } => {
                 (Site::End(End::Sender), &[Limit::SenderApplication, Limit::Link])
             }
+            // It is granted by the end that receives.
+            SocketCause::SshChannelWindow { .. } => (
+                Site::End(End::Receiver),
+                &[Limit::SenderApplication, Limit::SendBuffer, Limit::Unknown],
+            ),
             SocketCause::DelayedAck { .. } => (Site::End(End::Sender), &[Limit::SenderApplication]),
             SocketCause::NotsentLowat { .. } => {
                 (Site::End(End::Sender), &[Limit::SendBuffer, Limit::SenderApplication])

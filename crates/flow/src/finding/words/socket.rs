@@ -1,6 +1,6 @@
 //! What a socket and its host's settings show behind a limit.
 
-use crate::diagnosis::{Allowed, SocketCause};
+use crate::diagnosis::{Allowed, SSH_CHANNEL, SocketCause};
 use fullpipe_model::units::Bytes;
 
 pub(super) fn claim(cause: &SocketCause) -> String {
@@ -33,6 +33,11 @@ pub(super) fn claim(cause: &SocketCause) -> String {
         }
         SocketCause::PacedByApplication { bound, rate } => format!(
             "the application set SO_MAX_PACING_RATE to {bound}, and the socket sends {rate}"
+        ),
+        SocketCause::SshChannelWindow { under_way, grants, allowed } => format!(
+            "the window of SSH's channel holds the data: {under_way} of {SSH_CHANNEL:#} are under \
+             way, and the end that receives granted more {grants} times{}",
+            at_most(allowed)
         ),
         SocketCause::DelayedAck { rtt, path_rtt } => format!(
             "small writes wait for ACKs that the receiver delays: the round trip is {rtt}, the \

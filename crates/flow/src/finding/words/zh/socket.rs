@@ -1,6 +1,6 @@
 //! What a socket and its host's settings show behind a limit.
 
-use crate::diagnosis::{Allowed, SocketCause};
+use crate::diagnosis::{Allowed, SSH_CHANNEL, SocketCause};
 use fullpipe_model::units::Bytes;
 
 pub fn claim(cause: &SocketCause) -> String {
@@ -39,6 +39,10 @@ pub fn claim(cause: &SocketCause) -> String {
         SocketCause::NotsentLowat { lowat, in_flight } => {
             format!("TCP_NOTSENT_LOWAT 只允许 {lowat:#} 等待发送，少于在途数据（{in_flight}）")
         }
+        SocketCause::SshChannelWindow { under_way, grants, allowed } => format!(
+            "SSH 通道窗口限制了数据：{SSH_CHANNEL:#} 中已有 {under_way} 在途，接收端追加了 {grants} 次额度{}",
+            at_most(allowed)
+        ),
         SocketCause::Reordering { needless, again } => {
             format!("{again} 次重传中有 {needless} 次并无必要：路径使数据包乱序")
         }
