@@ -74,8 +74,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// Divides the time. `verdicts` are what held the client's data, then the server's, and `behind`
-    /// what lies behind that.
+    /// Divides the time. `verdicts` are what held the client's data, then the server's, and
+    /// `behind` what lies behind that.
     pub(crate) fn new(
         counted: &Counted,
         verdicts: [Option<&Verdict>; 2],
