@@ -163,4 +163,6 @@ def score(folder):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3 or sys.argv[1] not in ("run", "score"):
+        sys.exit(__doc__)
     {"run": run, "score": score}[sys.argv[1]](Path(sys.argv[2]).resolve())

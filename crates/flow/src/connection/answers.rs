@@ -12,8 +12,8 @@ use fullpipe_model::units::{Duration, Instant};
 
 /// Data that waited for an answer leaves this soon after it, or within this fraction of a round
 /// trip: the application has to be woken, on a machine that does other work too.
-const AT_ONCE: Duration = Duration::from_millis(2);
-const AT_ONCE_PART: u64 = 16;
+pub(super) const AT_ONCE: Duration = Duration::from_millis(2);
+pub(super) const AT_ONCE_PART: u64 = 16;
 /// A shorter silence is no pause.
 const PAUSE_LEAST: Duration = Duration::from_millis(2);
 /// An answer releases at least this many segments. An ACK that congestion control waits for

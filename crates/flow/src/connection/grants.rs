@@ -16,6 +16,7 @@
 //! the sender stops, and goes on with a grant: it was silent, or ACKs without data released
 //! nothing.
 
+use super::answers::{AT_ONCE, AT_ONCE_PART};
 use crate::capture::segment::SequenceNumber;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::collections::VecDeque;
@@ -24,9 +25,6 @@ use std::collections::VecDeque;
 const IDLE_ACKS: u32 = 2;
 /// A silence of so much of a round trip is one, too.
 const SILENT_PART: u64 = 8;
-/// What a grant releases leaves this soon after it, or within so much of a round trip.
-const AT_ONCE: Duration = Duration::from_millis(2);
-const AT_ONCE_PART: u64 = 16;
 /// Grants that are remembered one by one. Of more, every second is.
 const MAX_KEPT: usize = 512;
 /// ACKs and messages on their way to a sender far from the capture point that are remembered. More

@@ -9,7 +9,7 @@ const TICK: Duration = Duration::from_micros(50);
 
 /// What holds the sender.
 #[derive(Debug, Clone, Copy)]
-enum Held {
+enum SenderLaw {
     /// A window of the applications.
     Granted(u32),
     /// A fixed amount in flight, which every ACK makes room in.
@@ -19,7 +19,7 @@ enum Held {
 /// A transfer over a path without a queue.
 #[derive(Debug, Clone)]
 struct Transfer {
-    held: Held,
+    held: SenderLaw,
     /// Half of the round trip, in ticks.
     way: u64,
     /// Segments that leave in a tick.
@@ -32,7 +32,7 @@ struct Transfer {
 
 /// What the capture sees.
 #[derive(Debug, Clone, Copy)]
-enum Packet {
+enum SeenPacket {
     Data { next: u32 },
     Ack,
     Message { ack: u32 },
@@ -47,21 +47,21 @@ impl Transfer {
         for (tick, packet) in self.packets(at_sender) {
             let at = Instant::ZERO + TICK.saturating_mul(tick);
             match packet {
-                Packet::Data { next } => {
+                SeenPacket::Data { next } => {
                     let rtt = TICK.saturating_mul(2 * self.way);
                     grants.sent(Granted { at, next: start + next, lag, rtt });
                 }
-                Packet::Ack => grants.acknowledged(at),
-                Packet::Message { ack } => grants.message(at, start + ack),
+                SeenPacket::Ack => grants.acknowledged(at),
+                SeenPacket::Message { ack } => grants.message(at, start + ack),
             }
         }
         grants.facts()
     }
 
-    fn packets(&self, at_sender: bool) -> Vec<(u64, Packet)> {
+    fn packets(&self, at_sender: bool) -> Vec<(u64, SeenPacket)> {
         let mut seen = Vec::new();
         let mut to_receiver: VecDeque<(u64, u32)> = VecDeque::new();
-        let mut to_sender: VecDeque<(u64, Packet, u32)> = VecDeque::new();
+        let mut to_sender: VecDeque<(u64, SeenPacket, u32)> = VecDeque::new();
         let (mut sent, mut acked, mut granted, mut arrived, mut taken) = (0, 0, 0, 0, 0);
         let mut said = 0;
         let mut tick = 0;
@@ -69,7 +69,7 @@ impl Transfer {
             tick += 1;
             while let Some((_, packet, ack)) = to_sender.pop_front_if(|one| one.0 <= tick) {
                 acked = ack;
-                if let Packet::Message { ack } = packet {
+                if let SeenPacket::Message { ack } = packet {
                     granted = ack;
                 }
                 if at_sender {
@@ -78,29 +78,29 @@ impl Transfer {
             }
             for _ in 0..self.at_once {
                 let room = match self.held {
-                    Held::Granted(window) => granted + window - sent,
-                    Held::InFlight(most) => acked + most - sent,
+                    SenderLaw::Granted(window) => granted + window - sent,
+                    SenderLaw::InFlight(most) => acked + most - sent,
                 };
                 if room < SEGMENT {
                     break;
                 }
                 if at_sender {
-                    seen.push((tick, Packet::Data { next: sent }));
+                    seen.push((tick, SeenPacket::Data { next: sent }));
                 }
                 sent += SEGMENT;
                 to_receiver.push_back((tick + self.way, sent));
             }
             while let Some((_, end)) = to_receiver.pop_front_if(|one| one.0 <= tick) {
                 if !at_sender {
-                    seen.push((tick, Packet::Data { next: arrived }));
+                    seen.push((tick, SeenPacket::Data { next: arrived }));
                 }
                 arrived = end;
                 let step = self.steps[said % self.steps.len()];
                 let packet = if arrived - taken >= step {
                     (taken, said) = (arrived, said + 1);
-                    Packet::Message { ack: arrived }
+                    SeenPacket::Message { ack: arrived }
                 } else if (arrived / SEGMENT).is_multiple_of(2) {
-                    Packet::Ack
+                    SeenPacket::Ack
                 } else {
                     continue;
                 };
@@ -114,7 +114,7 @@ impl Transfer {
     }
 }
 
-fn transfers(held: fn(u32) -> Held) -> impl Strategy<Value = Transfer> {
+fn transfers(held: fn(u32) -> SenderLaw) -> impl Strategy<Value = Transfer> {
     let steps = prop::collection::vec(8_u32..24, 3..8);
     (80_u32..400, 20_u64..400, 1_u32..8, steps, 30_usize..700).prop_map(
         move |(window, way, at_once, steps, grants)| Transfer {
@@ -133,10 +133,10 @@ proptest! {
     /// The bound is the window, wherever it is captured.
     #[test]
     fn a_window_of_the_applications_is_found_at_both_ends(
-        transfer in transfers(Held::Granted),
+        transfer in transfers(SenderLaw::Granted),
         at_sender in any::<bool>(),
     ) {
-        let Held::Granted(window) = transfer.held else { unreachable!() };
+        let SenderLaw::Granted(window) = transfer.held else { unreachable!() };
         // Where a round trip carries more than the window allows, the sender waits for grants.
         prop_assume!(u64::from(transfer.at_once * SEGMENT) * transfer.way > u64::from(window));
         let facts = transfer.facts(at_sender);
@@ -150,10 +150,10 @@ proptest! {
     /// Where TCP holds the data, the extent varies no less than what is in flight.
     #[test]
     fn a_fixed_amount_in_flight_is_no_window_of_the_applications(
-        transfer in transfers(Held::InFlight),
+        transfer in transfers(SenderLaw::InFlight),
         at_sender in any::<bool>(),
     ) {
-        let Held::InFlight(most) = transfer.held else { unreachable!() };
+        let SenderLaw::InFlight(most) = transfer.held else { unreachable!() };
         prop_assume!(u64::from(transfer.at_once * SEGMENT) * transfer.way > u64::from(most));
         let facts = transfer.facts(at_sender);
         let [extents, flights] = [facts.spread.extents, facts.spread.flights].map(Bytes::as_f64);

@@ -3,6 +3,7 @@
 //! names the numbers that it rests on.
 
 use super::Observed;
+use crate::diagnosis::subcause::SSH_PORT;
 use crate::diagnosis::{Allowed, SSH_CHANNEL, SocketCause};
 use crate::limit::{Cause, Limit, Verdict};
 use fullpipe_model::limit::End;
@@ -21,8 +22,6 @@ const OF_PACING: f64 = 0.85;
 const SMALL_SEGMENT: Bytes = Bytes::new(1000);
 /// Bounds of the wait that a delayed ACK adds (RFC 9293 section 3.8.6.3; Linux: 40 to 200 ms).
 const DELAYED_ACK: (Duration, Duration) = (Duration::from_millis(30), Duration::from_millis(220));
-/// The port of SSH.
-const SSH_PORT: u16 = 22;
 /// Programs that speak SSH, by the names of their processes.
 const SSH_PROGRAMS: [&str; 6] = ["ssh", "sshd", "sshd-session", "sftp", "scp", "sftp-server"];
 /// So much of its window is under way where the window holds the data: the last grants have just

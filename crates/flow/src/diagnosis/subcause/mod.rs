@@ -31,6 +31,7 @@ pub use machine::{CountedEvent, FlowCapRule, MachineCause};
 pub use no_answer::NoAnswer;
 pub use path_mtu::PathMtu;
 pub use policer::Policer;
+pub(super) use protocol_window::SSH_PORT;
 pub use protocol_window::{HTTP2_INITIAL, ProtocolWindow, SFTP_BLOCK, SSH_CHANNEL};
 pub use sharing::Sharing;
 pub(super) use sharing::{may_share, sharing};

@@ -29,7 +29,7 @@ pub const SFTP_BLOCK: Bytes = Bytes::new(1 << 15);
 pub const HTTP2_INITIAL: Bytes = Bytes::new(65_535);
 
 /// The port of SSH.
-const SSH_PORT: u16 = 22;
+pub const SSH_PORT: u16 = 22;
 /// A protocol's own words add no more than this part to what it grants.
 const OVERHEAD: f64 = 0.03;
 
