@@ -19,7 +19,7 @@ pub(crate) use spans::spans;
 use crate::connection::{Counted, Direction, Spent};
 use crate::limit::{Candidate, Limit, Verdict};
 use fullpipe_model::units::{Duration, column};
-use parts::{HeldBy, of_limit};
+use parts::of_limit;
 use serde::Serialize;
 
 /// The time that was counted for a cause outside the transfer.
@@ -102,8 +102,18 @@ impl Account {
                         Direction::ClientToServer => 0,
                         Direction::ServerToClient => 1,
                     };
-                    let held = verdicts[end].map(HeldTime::of).unwrap_or_default();
-                    transfer(&mut parts, direction, time, held, behind[end]);
+                    let [held, other] = [end, 1 - end]
+                        .map(|end| verdicts[end].map(HeldTime::of).unwrap_or_default());
+                    let mut left = time;
+                    if behind[end].grants {
+                        // While no more than a grant is on its way, the data waits that it is for.
+                        let (data, of_data) =
+                            (direction.reversed(), Spent::Transfer(1 - end as u8));
+                        let waits = other.left_of_window(counted.sums.of(of_data)).min(time);
+                        parts.held(Limit::ApplicationWindow, data, waits, behind[1 - end]);
+                        left = left.saturating_sub(waits);
+                    }
+                    transfer(&mut parts, direction, left, held, behind[end]);
                 }
             }
         }
@@ -170,6 +180,24 @@ impl<'a> HeldTime<'a> {
     fn of(verdict: &'a Verdict) -> Self {
         HeldTime { shares: &verdict.shares, time: verdict.time }
     }
+
+    /// The limits that are not the sending application's.
+    fn others(&self) -> impl Iterator<Item = &'a Candidate> + Clone {
+        self.shares.iter().filter(|one| one.limit != Limit::SenderApplication)
+    }
+
+    /// What of the time of these limits is in `time`.
+    fn fits(&self, time: Duration) -> f64 {
+        let held = self.time.as_secs_f64() * self.others().map(|one| one.share).sum::<f64>();
+        (time.as_secs_f64() / held).min(1.0)
+    }
+
+    /// The time that a window above TCP held the data and that is not in `time`.
+    fn left_of_window(&self, time: Duration) -> Duration {
+        let window = self.others().find(|one| one.limit == Limit::ApplicationWindow);
+        let share = window.map_or(0.0, |one| one.share) * (1.0 - self.fits(time));
+        Duration::from_secs_f64(self.time.as_secs_f64() * share)
+    }
 }
 
 /// Divides the time in which data went one way by the limits that held it. The verdict is about a
@@ -183,11 +211,9 @@ fn transfer(
     held: HeldTime<'_>,
     behind: Behind,
 ) {
+    let (fits, others) = (held.fits(time), held.others());
     let HeldTime { shares, time: whole } = held;
-    let others = shares.iter().filter(|one| one.limit != Limit::SenderApplication);
     let whole = whole.as_secs_f64();
-    let held = whole * others.clone().map(|one| one.share).sum::<f64>();
-    let fits = (time.as_secs_f64() / held).min(1.0);
     let mut of_limits: Vec<(Limit, Duration)> = Vec::with_capacity(shares.len());
     let mut left = time;
     for one in others {
@@ -202,10 +228,8 @@ fn transfer(
         Some((_, part)) => *part = part.saturating_add(left),
         None => of_limits.push((rest, left)),
     }
-    for (limit, time) in of_limits.into_iter().filter(|(_, time)| *time > Duration::ZERO) {
-        let HeldBy { owner, cause, direction } = of_limit(limit, direction, behind);
-        let lost = cause.lost(time, None);
-        parts.add(AccountPart { owner, cause, direction: Some(direction), time, lost });
+    for (limit, time) in of_limits {
+        parts.held(limit, direction, time, behind);
     }
 }
 
@@ -214,6 +238,16 @@ fn transfer(
 struct AccountParts(Vec<AccountPart>);
 
 impl AccountParts {
+    /// Adds time in which a limit held data of a direction.
+    fn held(&mut self, limit: Limit, direction: Direction, time: Duration, behind: Behind) {
+        if time == Duration::ZERO {
+            return;
+        }
+        let (owner, cause) = of_limit(limit, direction, behind);
+        let lost = cause.lost(time, None);
+        self.add(AccountPart { owner, cause, direction: Some(direction), time, lost });
+    }
+
     fn add(&mut self, part: AccountPart) {
         let AccountPart { owner, cause, direction, .. } = part;
         let mut parts = self.0.iter_mut();

@@ -252,22 +252,8 @@ pub struct AccountPart {
     pub lost: Duration,
 }
 
-/// Who had the time in which data was held, for what, and which data.
-pub(super) struct HeldBy {
-    pub owner: Owner,
-    pub cause: Cause,
-    pub direction: Direction,
-}
-
 /// Who had the time in which this limit held data of this direction.
-pub(super) fn of_limit(limit: Limit, direction: Direction, behind: Behind) -> HeldBy {
-    // While nothing but a grant is on its way, the data waits that it is for.
-    let (limit, direction) = match limit {
-        Limit::SenderApplication if behind.grants => {
-            (Limit::ApplicationWindow, direction.reversed())
-        }
-        limit => (limit, direction),
-    };
+pub(super) fn of_limit(limit: Limit, direction: Direction, behind: Behind) -> (Owner, Cause) {
     let [sender, receiver] = match direction {
         Direction::ClientToServer => [0, 1],
         Direction::ServerToClient => [1, 0],
@@ -285,5 +271,5 @@ pub(super) fn of_limit(limit: Limit, direction: Direction, behind: Behind) -> He
             Owner::Path
         }
     };
-    HeldBy { owner, cause: Cause::Transfer(limit), direction }
+    (owner, Cause::Transfer(limit))
 }

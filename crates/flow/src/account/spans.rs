@@ -1,6 +1,6 @@
 //! The account in the order of time.
 
-use super::parts::{HeldBy, of_limit};
+use super::parts::of_limit;
 use super::{Behind, Cause, Owner};
 use crate::connection::{Counted, Direction};
 use crate::limit::{Interval, Limit, Verdict};
@@ -48,8 +48,13 @@ pub(crate) fn spans(
                     Direction::ClientToServer => 0,
                     Direction::ServerToClient => 1,
                 };
-                let intervals = verdicts[end].map_or(&[][..], |verdict| &verdict.intervals);
-                spans.transfer(time, direction, intervals, behind[end]);
+                let [own, data] = [end, 1 - end]
+                    .map(|end| verdicts[end].map_or(&[][..], |verdict| &verdict.intervals));
+                if behind[end].grants {
+                    spans.grants(time, direction, [own, data], [behind[end], behind[1 - end]]);
+                } else {
+                    spans.transfer(time, direction, own, behind[end]);
+                }
             }
         }
     }
@@ -78,6 +83,28 @@ impl Spans {
         self.at = self.at + time;
     }
 
+    /// Adds time in which messages were on their way that grant what the other end may send: of
+    /// the other end's data, where the window above TCP held it. `intervals` are of the messages,
+    /// then of the data.
+    fn grants(
+        &mut self,
+        time: Duration,
+        direction: Direction,
+        [own, data]: [&[Interval]; 2],
+        [behind, behind_data]: [Behind; 2],
+    ) {
+        const WINDOW: Limit = Limit::ApplicationWindow;
+        let end = self.at + time;
+        let first = data.partition_point(|one| one.start + one.length <= self.at);
+        let held = data[first..].iter().take_while(|one| one.start < end);
+        for interval in held.filter(|one| one.limit() == WINDOW) {
+            self.transfer(interval.start.since(self.at), direction, own, behind);
+            let until = (interval.start + interval.length).min(end);
+            self.held(until.since(self.at), WINDOW, direction.reversed(), behind_data);
+        }
+        self.transfer(end.since(self.at), direction, own, behind);
+    }
+
     /// Adds time in which data of a direction was on its way, divided by what held it.
     fn transfer(
         &mut self,
@@ -100,7 +127,7 @@ impl Spans {
     }
 
     fn held(&mut self, time: Duration, limit: Limit, direction: Direction, behind: Behind) {
-        let HeldBy { owner, cause, direction } = of_limit(limit, direction, behind);
+        let (owner, cause) = of_limit(limit, direction, behind);
         self.add(time, owner, cause, Some(direction));
     }
 }
