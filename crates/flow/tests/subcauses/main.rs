@@ -156,14 +156,14 @@ fn near_miss_a_repair_after_a_round_trip_is_no_timeout() {
     assert_eq!(sub_causes(&with_timeouts(5, 0.001)), []);
 }
 
-/// Bursts of 100 segments with a pause between them, over 50 ms; `anew`: each begins with ten
-/// segments and doubles.
-fn with_pauses(anew: bool) -> String {
+/// So many bursts of so many segments with a pause between them, over 50 ms. The first begins with a window
+/// of `first` segments, each other one with `later`, and doubles.
+fn with_pauses(bursts: u32, segments: u32, first: u32, later: u32) -> String {
     let mut text = HANDSHAKE.to_owned();
     let (mut at, mut next) = (0.1, 1);
-    for burst in 0..5 {
-        let mut window = if anew || burst == 0 { 10 } else { 80 };
-        let mut left = 300;
+    for burst in 0..bursts {
+        let mut window = if burst == 0 { first } else { later };
+        let mut left = segments;
         while left > 0 {
             for _ in 0..window.min(left) {
                 writeln!(text, "{at:.5} > . {next}:{} ack 1 win 2000", next + 1000).unwrap();
@@ -180,7 +180,7 @@ fn with_pauses(anew: bool) -> String {
 
 #[test]
 fn a_window_that_begins_anew_after_each_pause_is_an_idle_restart() {
-    let found = sub_causes(&with_pauses(true));
+    let found = sub_causes(&with_pauses(5, 300, 10, 10));
     let [PacketCause::IdleRestart(restart)] = found[..] else { panic!("{found:?}") };
     assert_eq!(restart.count, 4, "{restart:?}");
     assert!(restart.before.get() >= 100_000 && restart.after.get() <= 20_000, "{restart:?}");
@@ -188,7 +188,12 @@ fn a_window_that_begins_anew_after_each_pause_is_an_idle_restart() {
 
 #[test]
 fn near_miss_a_window_that_is_kept_over_pauses_is_none() {
-    assert_eq!(sub_causes(&with_pauses(false)), []);
+    assert_eq!(sub_causes(&with_pauses(5, 300, 10, 80)), []);
+}
+
+#[test]
+fn near_miss_a_window_that_was_no_larger_than_it_begins_has_nothing_to_lose() {
+    assert_eq!(sub_causes(&with_pauses(30, 15, 1, 1)), []);
 }
 
 /// Messages of two small writes, whose second waits for the ACK of the first; an ACK comes `late`

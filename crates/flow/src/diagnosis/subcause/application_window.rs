@@ -80,7 +80,7 @@ impl ApplicationWindow {
         let is_fixed = at_bound >= u64::from(COUNT_LEAST)
             && at_bound as f64 >= FIXED_IN * count as f64
             && spread.extents.as_f64() <= SPREAD_MOST * bound.as_f64();
-        let segment = facts.payload_max.get().min(LARGEST);
+        let segment = seen.segment();
         let protocol = ProtocolWindow::of(seen, bound, Some(step));
         if !is_fixed
             || bound.get() < SEGMENTS_LEAST * segment
@@ -123,7 +123,7 @@ impl ApplicationWindow {
         }
         let bound = fixed_bound(verdict)?;
         let window = open_window(verdict, bound)?;
-        let segment = facts.payload_max.get().min(LARGEST);
+        let segment = seen.segment();
         (bound.get() >= SEGMENTS_LEAST * segment).then_some(ApplicationWindow {
             count: answers.awaited.into(),
             time: answers.wait,
@@ -199,9 +199,6 @@ fn is_round(bound: Bytes, within: f64) -> bool {
         (bound.as_f64() - power).abs() <= within * power
     })
 }
-
-/// The largest segment on Ethernet: packets in a host's capture may be several segments merged.
-const LARGEST: u64 = 1460;
 
 /// The amount in flight to which intervals come back again and again. `None` where it varies.
 fn fixed_bound(verdict: &Verdict) -> Option<Bytes> {

@@ -8,6 +8,8 @@ use fullpipe_model::units::{Bytes, Duration};
 
 /// The least retransmission timeout of Linux. A shorter pause causes no restart.
 const PAUSE_LEAST: Duration = Duration::from_millis(200);
+/// Segments with which a window begins (`TCP_INIT_CWND`).
+const INITIAL: u64 = 10;
 /// Least ratio of the data in flight before the pause to that in the first interval after it.
 const SHRINKS: f64 = 1.5;
 /// Least growth from one round trip to the next in slow start with delayed ACKs (RFC 5681 section
@@ -41,6 +43,8 @@ impl IdleRestart {
             before: Bytes::ZERO,
             after: Bytes::ZERO,
         };
+        // A window that has not grown has nothing to lose: it begins anew with as much (RFC 6928).
+        let initial = Bytes::new(INITIAL * seen.mss());
         // The transfer is divided at the pauses of the sender.
         let mut before = Bytes::ZERO;
         while !rest.is_empty() {
@@ -48,7 +52,8 @@ impl IdleRestart {
             let burst = leading(&rest[pause..], |interval| !is_pause(interval));
             let silence: Duration = rest[..pause].iter().map(|interval| interval.length).sum();
             let (now, later) = rest[pause..].split_at(burst);
-            if let Some(time) = growth(now, before).filter(|_| silence >= PAUSE_LEAST) {
+            let may_shrink = silence >= PAUSE_LEAST && before > initial;
+            if let Some(time) = growth(now, before).filter(|_| may_shrink) {
                 found.count += 1;
                 found.time = found.time.saturating_add(time);
                 (found.before, found.after) = (before, now[0].evidence.in_flight);

@@ -49,6 +49,9 @@ use fullpipe_model::units::{Bytes, Duration, Rate};
 /// A wait that takes less than this share of a transfer's time is not worth reporting.
 const LEAST_PART: f64 = 0.05;
 
+/// The largest segment on Ethernet: packets in a host's capture may be several segments merged.
+const LARGEST: u64 = 1460;
+
 /// What lies behind a limit, by the evidence that shows it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SubCause {
@@ -200,6 +203,16 @@ impl<'a> DataSeen<'a> {
             Direction::ClientToServer => Direction::ServerToClient,
             Direction::ServerToClient => Direction::ClientToServer,
         })
+    }
+
+    /// The largest segment that was sent.
+    fn segment(self) -> u64 {
+        self.facts().payload_max.get().min(LARGEST)
+    }
+
+    /// The largest segment that may be sent, as far as the receiver's SYN says it.
+    fn mss(self) -> u64 {
+        self.receiver_facts().manner.mss.map_or(self.segment(), u64::from)
     }
 
     /// This time as a fraction of the transfer's time.
