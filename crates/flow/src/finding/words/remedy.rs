@@ -234,8 +234,8 @@ const fn of_window(remedy: PacketRemedy) -> &'static str {
     match remedy {
         PacketRemedy::LeaveSshChannel => {
             "no setting of OpenSSH and no buffer of the kernel changes its channel's window: \
-             use several connections side by side (a window each; several channels in one \
-             share nothing, either), HPN-SSH at the end that receives, or another protocol \
+             use several transfers side by side (each channel has a window of its own, on one \
+             connection or on several), HPN-SSH at the end that receives, or another protocol \
              for the data (rsync's daemon, HTTPS, `fullpipe relay`)"
         }
         PacketRemedy::AskMoreOfSftp => {

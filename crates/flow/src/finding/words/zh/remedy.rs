@@ -115,7 +115,7 @@ const fn of_packets(remedy: PacketRemedy) -> &'static str {
              TCP_NODELAY；接收方的 TCP_QUICKACK 只能暂时有效"
         }
         PacketRemedy::LeaveSshChannel => {
-            "OpenSSH 没有任何设置、内核缓冲区也都不能改变其通道窗口：并行使用多条连接（每条有自己的窗口），在接收端\
+            "OpenSSH 没有任何设置、内核缓冲区也都不能改变其通道窗口：并行进行多个传输（每个通道都有自己的窗口，无论在同一条连接还是多条连接上），在接收端\
              使用 HPN-SSH，或改用其他协议传数据（rsync 守护进程、HTTPS、`fullpipe relay`）"
         }
         PacketRemedy::AskMoreOfSftp => {
