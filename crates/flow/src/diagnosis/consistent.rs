@@ -102,15 +102,23 @@ fn with_window(verdict: &Verdict, window: Bytes) -> Verdict {
 }
 
 /// The same transfer, held by a window of the applications wherever as much was under way as that
-/// window allows.
+/// window allows. The sender's buffer held as much by then, so it was no bound before or after:
+/// until then the congestion window grew, and from then on that window holds.
 fn with_grants(verdict: &Verdict, window: ApplicationWindow) -> Verdict {
+    const START: Limit = Limit::CongestionWindow(Cause::SlowStart);
     let holds = WindowHolds::of(&window, verdict);
+    let mut all = verdict.intervals.iter();
+    let reached = all.find(|one| holds.in_interval(one)).map(|one| one.start);
     let held = replaced(verdict, |interval| {
         let mut interval = interval.clone();
-        if holds.in_interval(&interval) {
-            let limit = Limit::ApplicationWindow;
-            interval.candidates = vec![Candidate { limit, share: 1.0 }];
-        }
+        let is_after = reached.is_some_and(|reached| interval.start >= reached);
+        let limit = match interval.limit() {
+            _ if holds.in_interval(&interval) => Limit::ApplicationWindow,
+            Limit::SendBuffer if is_after => Limit::ApplicationWindow,
+            Limit::SendBuffer => START,
+            _ => return interval,
+        };
+        interval.candidates = vec![Candidate { limit, share: 1.0 }];
         interval
     });
     let is_first = held.limited_by().limit == Limit::ApplicationWindow;
