@@ -3,6 +3,7 @@
 //! channels (RFC 4254 section 5.2), HTTP/2 streams (RFC 9113 section 5.2) and SMB have such a
 //! window; one request after another for blocks of one size is a window of one block.
 
+use super::protocol_window::{SFTP_BLOCK, is_about};
 use super::{DataSeen, ProtocolWindow};
 use crate::connection::GrantFacts;
 use crate::limit::{Evidence, Interval, Limit, Verdict};
@@ -31,12 +32,17 @@ const COMPARED_LEAST: u64 = 16;
 const VARYING_LEAST: u64 = 8;
 /// Or so many of the grants end a pause of the sender.
 const RELEASING_LEAST: f64 = 0.5;
-/// Or nearly all come to the same bound, and it varies no more than what is in flight, in a
-/// protocol that is known to have such a window, of a size that programs have.
-const NEARLY_ALL: f64 = 0.85;
+/// Or most come to the same bound, and it varies no more than what is in flight, in a protocol that
+/// is known to have such a window, of a size that programs have. (A program that sends whole frames
+/// leaves a part of the window free now and then.)
+const MOST: f64 = 0.75;
 const CONSTANT: f64 = 0.025;
 const NO_MORE: f64 = 1.05;
-const ABOUT_ROUND: f64 = 0.015;
+const ABOUT_ROUND: f64 = 0.02;
+/// Where something else holds the data for most of the time, so many of the grants have to come to
+/// the bound, to the byte or in such a protocol, and it varies by so much of what is in flight.
+const SHARP_IN: f64 = 0.2;
+const SHARP: f64 = 0.25;
 /// Or it is exact, and of such a size, with room for what a protocol adds to it. Whatever TCP holds
 /// counts whole segments.
 const EXACT: f64 = 0.002;
@@ -78,14 +84,14 @@ impl ApplicationWindow {
         let grants = facts.grants;
         let GrantFacts { count, at_bound, bound, step, spread, .. } = grants;
         let is_fixed = at_bound >= u64::from(COUNT_LEAST)
-            && at_bound as f64 >= FIXED_IN * count as f64
             && spread.extents.as_f64() <= SPREAD_MOST * bound.as_f64();
         let segment = seen.segment();
         let protocol = ProtocolWindow::of(seen, bound, Some(step));
-        if !is_fixed
-            || bound.get() < SEGMENTS_LEAST * segment
-            || !is_granted(&grants, protocol, segment)
-        {
+        let is_of_a_program = is_of_a_program(protocol, bound, step);
+        let is_granted = is_sharp(&grants, is_of_a_program, segment)
+            || (at_bound as f64 >= FIXED_IN * count as f64
+                && (protocol.is_usual(bound) || is_granted(&grants, is_of_a_program, segment)));
+        if !is_fixed || !is_granted || bound.get() < SEGMENTS_LEAST * segment {
             return None;
         }
         let window = open_window(verdict, bound)?;
@@ -168,27 +174,42 @@ impl WindowHolds {
 }
 
 /// Whether a bound that stays the same is of the applications, and not of TCP.
-fn is_granted(grants: &GrantFacts, protocol: ProtocolWindow, segment: u64) -> bool {
+fn is_granted(grants: &GrantFacts, is_of_a_program: bool, segment: u64) -> bool {
     let GrantFacts { count, at_bound, bound, spread, releasing, .. } = *grants;
     let [extents, flights] = [spread.extents, spread.flights].map(Bytes::as_f64);
     let is_compared = at_bound >= COMPARED_LEAST;
     let varies_less = is_compared
         && flights >= (VARYING_LEAST * segment) as f64
         && extents <= OF_FLIGHTS * flights;
-    let is_of_a_program = match protocol {
-        ProtocolWindow::SftpRequests(_) => true,
-        ProtocolWindow::SshChannel(_) | ProtocolWindow::Http2 => is_round(bound, ABOUT_ROUND),
-        ProtocolWindow::Unknown => false,
-    };
     let is_constant = is_compared
-        && at_bound as f64 >= NEARLY_ALL * count as f64
+        && at_bound as f64 >= MOST * count as f64
         && extents <= CONSTANT * bound.as_f64()
         && extents <= NO_MORE * flights;
     varies_less
         || releasing >= RELEASING_LEAST
-        || protocol.is_usual(bound)
         || (is_of_a_program && is_constant)
         || (is_round(bound, ROUND) && extents <= EXACT * bound.as_f64())
+}
+
+/// Whether the data stops at one amount again and again, while what is in flight then is never the
+/// same, although something else holds it for most of the time.
+fn is_sharp(grants: &GrantFacts, is_of_a_program: bool, segment: u64) -> bool {
+    let GrantFacts { count, at_bound, bound, spread, .. } = *grants;
+    let [extents, flights] = [spread.extents, spread.flights].map(Bytes::as_f64);
+    at_bound >= COMPARED_LEAST
+        && at_bound as f64 >= SHARP_IN * count as f64
+        && flights >= (VARYING_LEAST * segment) as f64
+        && extents <= SHARP * flights
+        && (is_of_a_program || extents <= EXACT * bound.as_f64())
+}
+
+/// Whether a protocol is known to have such a window, of a size that programs have.
+fn is_of_a_program(protocol: ProtocolWindow, bound: Bytes, step: Bytes) -> bool {
+    match protocol {
+        ProtocolWindow::SftpRequests(_) => is_about(step, SFTP_BLOCK),
+        ProtocolWindow::SshChannel(_) | ProtocolWindow::Http2 => is_round(bound, ABOUT_ROUND),
+        ProtocolWindow::Unknown => false,
+    }
 }
 
 /// Whether this is a power of two, within a part of it.
