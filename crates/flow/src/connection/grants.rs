@@ -23,6 +23,8 @@ use std::collections::VecDeque;
 
 /// Fewer ACKs that release nothing are no pause: hosts send several segments at a time.
 const IDLE_ACKS: u32 = 2;
+/// Nor are those that a host handed to TCP at once with what did: they came in this time.
+const BATCH: Duration = Duration::from_micros(250);
 /// A silence of so much of a round trip is one, too.
 const SILENT_PART: u64 = 8;
 /// Grants that are remembered one by one. Of more, every second is.
@@ -32,6 +34,10 @@ const MAX_KEPT: usize = 512;
 const MAX_ON_THEIR_WAY: usize = 1024;
 /// The extent of a grant is at the bound within this part of it.
 const AT_BOUND: f64 = 0.03;
+/// Where the sender stops so often, and goes on with a grant so often, what it had sent by then is
+/// told by those grants alone: others come while it still sends.
+const PAUSES_LEAST: u64 = 16;
+const OF_PAUSES: f64 = 0.8;
 
 /// The grants of one direction's data.
 #[derive(Debug, Clone, Default)]
@@ -48,8 +54,12 @@ pub(super) struct Grants {
     heard_at: Instant,
     /// When it sent data last.
     sent_at: Instant,
-    /// ACKs without data that it has heard since it sent data.
+    /// ACKs without data that it has heard since it sent data, and when the first of them.
     acks: u32,
+    first_ack_at: Instant,
+    /// How often it was silent, and how often a grant ended that.
+    pauses: u64,
+    ended: u64,
     kept: Vec<Grant>,
     /// Of so many grants one is kept, and so many were not since.
     stride: u32,
@@ -71,6 +81,8 @@ struct Grant {
     flight: u32,
     /// The sender had stopped, and went on at once.
     releases: bool,
+    /// ACKs without data had released nothing before.
+    is_after_acks: bool,
 }
 
 /// What the grants show of one direction's data.
@@ -158,14 +170,22 @@ impl Grants {
             let Heard { at, message } = *heard;
             self.on_their_way.pop_front();
             match message {
-                None => self.acks = self.acks.saturating_add(1),
+                None => {
+                    if self.acks == 0 {
+                        self.first_ack_at = at + data.lag;
+                    }
+                    self.acks = self.acks.saturating_add(1);
+                }
                 Some(ack) => self.hears(at + data.lag, ack, data.next),
             }
         }
+        let is_silent = data.at.since(self.sent_at) >= data.part(SILENT_PART);
+        self.pauses += u64::from(is_silent && self.granted.is_some());
         if let Some(grant) = self.next.take() {
             let is_soon = data.at.since(self.heard_at) <= data.part(AT_ONCE_PART);
-            let is_silent = data.at.since(self.sent_at) >= data.part(SILENT_PART);
-            let releases = (grant.releases || is_silent) && is_soon;
+            let ends = is_silent && is_soon && grant.is_after_acks && grant.flight > 0;
+            self.ended += u64::from(ends);
+            let releases = (grant.is_after_acks || is_silent) && is_soon;
             self.keep(Grant { releases, ..grant });
         }
         self.acks = 0;
@@ -176,7 +196,8 @@ impl Grants {
     fn hears(&mut self, at: Instant, ack: SequenceNumber, next: SequenceNumber) {
         if let Some(granted) = self.granted.filter(|_| self.next.is_none()) {
             let (extent, flight) = (ahead(next, granted), ahead(next, ack));
-            self.next = Some(Grant { extent, flight, releases: self.acks >= IDLE_ACKS });
+            let is_after_acks = self.acks >= IDLE_ACKS && at.since(self.first_ack_at) >= BATCH;
+            self.next = Some(Grant { extent, flight, releases: false, is_after_acks });
         }
         self.heard_at = at;
         self.granted = Some(ack);
@@ -205,11 +226,15 @@ impl Grants {
 
     /// The facts so far.
     pub fn facts(&self) -> GrantFacts {
-        let most = percentile(self.kept.iter().map(|one| one.extent), 95);
+        let stops =
+            self.pauses >= PAUSES_LEAST && self.ended as f64 >= OF_PAUSES * self.pauses as f64;
+        let told = self.kept.iter().filter(|one| (one.releases && one.is_after_acks) || !stops);
+        let kept: Vec<&Grant> = told.collect();
+        let most = percentile(kept.iter().map(|one| one.extent), 95);
         // Before the data has reached it for the first time, congestion control still grows.
-        let reached = self.kept.iter().position(|one| one.is_at(most));
-        let after = &self.kept[reached.unwrap_or(self.kept.len())..];
-        let at_bound: Vec<&Grant> = after.iter().filter(|one| one.is_at(most)).collect();
+        let reached = kept.iter().position(|one| one.is_at(most));
+        let after = &kept[reached.unwrap_or(kept.len())..];
+        let at_bound: Vec<&Grant> = after.iter().copied().filter(|one| one.is_at(most)).collect();
         let extents = at_bound.iter().map(|one| one.extent);
         let steps = at_bound.iter().map(|one| one.extent.saturating_sub(one.flight));
         let releasing = at_bound.iter().filter(|one| one.releases).count();

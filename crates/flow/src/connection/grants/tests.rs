@@ -159,6 +159,8 @@ proptest! {
         let [extents, flights] = [facts.spread.extents, facts.spread.flights].map(Bytes::as_f64);
         let varies = facts.at_bound >= 16 && flights >= f64::from(8 * SEGMENT);
         prop_assert!(!varies || extents > 0.75 * flights, "{facts:?}");
+        let releases = facts.at_bound >= 8 && facts.releasing >= 0.5;
+        prop_assert!(!releases || extents > 1.05 * flights, "{facts:?}");
     }
 
     #[test]

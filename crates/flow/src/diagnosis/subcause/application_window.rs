@@ -30,7 +30,8 @@ const SPREAD_MOST: f64 = 0.04;
 const OF_FLIGHTS: f64 = 0.75;
 const COMPARED_LEAST: u64 = 16;
 const VARYING_LEAST: u64 = 8;
-/// Or so many of the grants end a pause of the sender.
+/// Or so many of the grants end a pause of the sender, and it varies no more than what is in
+/// flight, or the protocol is known to have such a window.
 const RELEASING_LEAST: f64 = 0.5;
 /// Or most come to the same bound, and it varies no more than what is in flight, in a protocol that
 /// is known to have such a window, of a size that programs have. (A program that sends whole frames
@@ -186,7 +187,7 @@ fn is_granted(grants: &GrantFacts, is_of_a_program: bool, segment: u64) -> bool 
         && extents <= CONSTANT * bound.as_f64()
         && extents <= NO_MORE * flights;
     varies_less
-        || releasing >= RELEASING_LEAST
+        || (releasing >= RELEASING_LEAST && (is_of_a_program || extents <= NO_MORE * flights))
         || (is_of_a_program && is_constant)
         || (is_round(bound, ROUND) && extents <= EXACT * bound.as_f64())
 }
