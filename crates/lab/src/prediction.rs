@@ -5,6 +5,7 @@ use crate::tuning::{self, EndTuning};
 use fullpipe_flow::schema::Clock;
 use fullpipe_model::change::Sysctl;
 use fullpipe_model::law::{Framing, KernelVersion, ScalingRatio};
+use fullpipe_model::limit::Limit;
 use fullpipe_model::scenario::{LinkEngine, Scenario};
 use fullpipe_model::tune::{self, Path, Prediction};
 use fullpipe_model::units::{Bytes, Rate, Window};
@@ -49,6 +50,15 @@ pub(crate) fn of(
             sender.tcp_wmem.max = Bytes::MAX;
         }
         tune::predict_with_window(path, &sender, window_seen.unwrap_or(Window::UNLIMITED))
+    };
+    let prediction = match scenario.transfer.granted() {
+        Some(granted) => {
+            let goodput = granted.rate(path.goodput(), path.rtt);
+            let limited_by = Limit::ApplicationWindow;
+            let is_less = goodput < prediction.goodput;
+            if is_less { Prediction { goodput, limited_by, ..prediction } } else { prediction }
+        }
+        None => prediction,
     };
     (prediction.goodput < path.goodput() || path.rate < unlimited).then_some(prediction)
 }

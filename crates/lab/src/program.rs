@@ -329,7 +329,7 @@ fn upload_server(
     ns: &NetNs,
     bind: SocketAddr,
 ) -> Result<RunningServer, ProgramError> {
-    let server = ns.run(|| UploadServer::bind(bind))??;
+    let server = ns.run(|| UploadServer::bind(bind, scenario.transfer.granted()))??;
     let (stop, place) = (Stop::new(), placement(&scenario.hosts.client));
     let thread = std::thread::Builder::new()
         .name("upload server".into())
@@ -449,7 +449,8 @@ fn send(scenario: &Scenario, hosts: &LinkEnds, stop: &Stop) -> Result<Received, 
     // A refusal is in the run's notes: see `placement_refused`.
     let _ = placement(&scenario.hosts.server).apply();
     let Transfer { size, duration, .. } = scenario.transfer;
-    let uploaded = upload(listener(scenario), size, duration, stop).map_err(|cause| {
+    let granted = scenario.transfer.granted();
+    let uploaded = upload(listener(scenario), size, duration, granted, stop).map_err(|cause| {
         ProgramError::Process { operation: "upload from", program: "server", cause }
     })?;
     let Uploaded { body, duration, complete } = uploaded;

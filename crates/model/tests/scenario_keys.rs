@@ -72,6 +72,12 @@ const KEYS: &[Key] = &[
     key("answer_after", "[transfer]\n@", &["'200ms'", "'0.2s'"]),
     key("keepalive", "[transfer]\nclient = 'curl'\n@", &["2", "'2'", "'2s'"]),
     key("upload", "[transfer]\n@", &["true"]),
+    key("application_window", "[transfer]\nupload = true\n@", &["2097152", "'2097152'", "'2MiB'"]),
+    key(
+        "application_window_step",
+        "[transfer]\nupload = true\napplication_window = '2MiB'\n@",
+        &["32768", "'32768'", "'32KiB'"],
+    ),
     key(
         "write_rate_after",
         "[transfer]\nwrite_rate = '8mbit'\n@",

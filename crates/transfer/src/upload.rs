@@ -5,17 +5,21 @@
 //! big-endian. [`upload`] writes zeros as fast as the socket takes them, ends its direction, and
 //! waits for that answer. So an upload is measured where it arrives.
 //!
+//! Both can have a window above TCP's ([`GrantedWindow`]), as SSH and HTTP/2 have: then the server
+//! says how many whole steps it has read each time that these are more (in bytes, eight of them,
+//! before the answer), and the sender is never further ahead of that than the window.
+//!
 //! ```
 //! use fullpipe_model::units::{Bytes, Duration};
 //! use fullpipe_transfer::{Stop, UploadServer, upload};
-//! let server = UploadServer::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+//! let server = UploadServer::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
 //! let (to, stop) = (server.local_addr(), Stop::new());
 //! let serving = std::thread::spawn({
 //!     let stop = stop.clone();
 //!     move || server.run(&stop)
 //! });
 //! let (size, most) = (Bytes::new(1_000_000), Duration::from_secs(60));
-//! let uploaded = upload(to, size, most, &Stop::new()).unwrap();
+//! let uploaded = upload(to, size, most, None, &Stop::new()).unwrap();
 //! assert_eq!(uploaded.body, size);
 //! assert!(uploaded.complete);
 //! stop.stop();
@@ -25,6 +29,7 @@
 use crate::Stop;
 use crate::clock;
 use crate::server::{ServerError, listen};
+use fullpipe_model::law::GrantedWindow;
 use fullpipe_model::units::{Bytes, Duration};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -41,18 +46,20 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
 pub struct UploadServer {
     listener: TcpListener,
     local_addr: SocketAddr,
+    granted: Option<GrantedWindow>,
 }
 
 impl UploadServer {
-    /// Makes the listening socket, on the calling thread and in its network namespace.
+    /// Makes the listening socket, on the calling thread and in its network namespace. Whoever
+    /// uploads has the same window.
     ///
     /// # Errors
     /// The address is taken, or is none of this host.
-    pub fn bind(addr: SocketAddr) -> Result<Self, ServerError> {
+    pub fn bind(addr: SocketAddr, granted: Option<GrantedWindow>) -> Result<Self, ServerError> {
         let listener = listen(addr)?;
         let local_addr =
             listener.local_addr().map_err(|source| crate::server::bind_error(addr, source))?;
-        Ok(UploadServer { listener, local_addr })
+        Ok(UploadServer { listener, local_addr, granted })
     }
 
     /// The address for senders, with the port that the kernel chose.
@@ -77,7 +84,7 @@ impl UploadServer {
             loop {
                 let one = async {
                     let (stream, _) = listener.accept().await?;
-                    take(stream).await
+                    take(stream, self.granted).await
                 };
                 tokio::select! {
                     biased;
@@ -93,9 +100,12 @@ impl UploadServer {
 }
 
 /// Reads an upload to its end, and answers.
-async fn take(mut stream: tokio::net::TcpStream) -> io::Result<()> {
+async fn take(mut stream: tokio::net::TcpStream, granted: Option<GrantedWindow>) -> io::Result<()> {
+    // What it says is small, and at once.
+    stream.set_nodelay(true)?;
     let mut block = vec![0; BLOCK];
     let (mut count, mut first, mut last) = (0_u64, None, clock::now());
+    let mut said = 0;
     loop {
         let read = stream.read(&mut block).await?;
         if read == 0 {
@@ -104,6 +114,11 @@ async fn take(mut stream: tokio::net::TcpStream) -> io::Result<()> {
         last = clock::now();
         first.get_or_insert(last);
         count += read as u64;
+        let steps = granted.map_or(0, |granted| (count - said) / granted.step.get().max(1));
+        if let Some(granted) = granted.filter(|_| steps > 0) {
+            said += steps * granted.step.get();
+            stream.write_all(&said.to_be_bytes()).await?;
+        }
     }
     let time = first.map_or(Duration::ZERO, |first| last.since(first));
     stream.write_all(&count.to_be_bytes()).await?;
@@ -122,36 +137,92 @@ pub struct Uploaded {
 }
 
 /// Connects to `to` and uploads `size`, or as much of it as can be written in `most`, on the
-/// calling thread. What the socket has taken by then still arrives.
+/// calling thread. What the socket has taken by then still arrives. `granted` is the server's
+/// window.
 ///
 /// # Errors
 /// The connection was refused or broke off, or `stop` came before the answer.
-pub fn upload(to: SocketAddr, size: Bytes, most: Duration, stop: &Stop) -> io::Result<Uploaded> {
+pub fn upload(
+    to: SocketAddr,
+    size: Bytes,
+    most: Duration,
+    granted: Option<GrantedWindow>,
+    stop: &Stop,
+) -> io::Result<Uploaded> {
     let mut stream = TcpStream::connect(to)?;
+    stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(LOOK))?;
     stream.set_read_timeout(Some(LOOK))?;
     let (block, until) = (vec![0; BLOCK], clock::now() + most);
-    let mut left = size.get();
-    while left > 0 && clock::now() < until {
-        let next = left.min(BLOCK as u64) as usize;
-        left -= unless_stopped(stop, || stream.write(&block[..next]))?.unwrap_or(0) as u64;
+    let (mut sent, mut numbers) = (0, Numbers::default());
+    while sent < size.get() && clock::now() < until {
+        let most = match granted {
+            Some(granted) => numbers.last().saturating_add(granted.window.get()).min(size.get()),
+            None => size.get(),
+        };
+        if most == sent {
+            numbers.read(&mut stream, stop)?;
+            continue;
+        }
+        let next = (most - sent).min(BLOCK as u64) as usize;
+        sent += unless_stopped(stop, || stream.write(&block[..next]))?.unwrap_or(0) as u64;
     }
     stream.shutdown(Shutdown::Write)?;
-    let mut answer = [0; 16];
-    let mut filled = 0;
-    while filled < answer.len() {
-        match unless_stopped(stop, || stream.read(&mut answer[filled..]))? {
-            Some(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            read => filled += read.unwrap_or(0),
-        }
+    while !numbers.is_ended {
+        numbers.read(&mut stream, stop)?;
     }
-    let [count, nanos] = [0, 8].map(|at| {
-        let mut number = [0; 8];
-        number.copy_from_slice(&answer[at..at + 8]);
-        u64::from_be_bytes(number)
-    });
+    let Some([count, nanos]) = numbers.answer() else {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    };
     let duration = Duration::from_nanos(nanos);
-    Ok(Uploaded { body: Bytes::new(count), duration, complete: left == 0 })
+    Ok(Uploaded { body: Bytes::new(count), duration, complete: sent == size.get() })
+}
+
+/// What the server says: numbers of eight bytes, the last two of which are its answer.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// The last two, the older one first.
+    last: [Option<u64>; 2],
+    /// The beginning of the next one.
+    begun: Vec<u8>,
+    is_ended: bool,
+}
+
+impl Numbers {
+    /// The last one, or 0 before the first.
+    fn last(&self) -> u64 {
+        self.last[1].unwrap_or(0)
+    }
+
+    /// Waits for more of them, for [`LOOK`] at most.
+    ///
+    /// # Errors
+    /// The server ends them while more are waited for.
+    fn read(&mut self, stream: &mut TcpStream, stop: &Stop) -> io::Result<()> {
+        let mut some = [0; 4096];
+        let read = match unless_stopped(stop, || stream.read(&mut some))? {
+            None => return Ok(()),
+            Some(0) if self.is_ended => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Some(0) => {
+                self.is_ended = true;
+                return Ok(());
+            }
+            Some(read) => read,
+        };
+        self.begun.extend_from_slice(&some[..read]);
+        let (numbers, rest) = self.begun.as_chunks::<8>();
+        for number in numbers {
+            self.last = [self.last[1], Some(u64::from_be_bytes(*number))];
+        }
+        self.begun = rest.to_vec();
+        Ok(())
+    }
+
+    /// The server's answer, if all of it came.
+    fn answer(&self) -> Option<[u64; 2]> {
+        let [count, nanos] = self.last;
+        Some([count?, nanos?])
+    }
 }
 
 /// Does `io`; `None` if it has to be done again.
@@ -180,23 +251,58 @@ mod tests {
         let stop = Stop::new();
         stop.stop();
         // The backlog takes the connection, and nobody reads.
-        let error = upload(to, Bytes::new(1), Duration::from_secs(60), &stop).unwrap_err();
+        let error = upload(to, Bytes::new(1), Duration::from_secs(60), None, &stop).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(listener);
-        let error = upload(to, Bytes::new(1), Duration::from_secs(60), &Stop::new()).unwrap_err();
+        let error =
+            upload(to, Bytes::new(1), Duration::from_secs(60), None, &Stop::new()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
     }
 
     #[test]
+    fn what_was_not_granted_is_not_sent() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = listener.local_addr().unwrap();
+        let granted = GrantedWindow { window: Bytes::new(10_000), step: Bytes::new(4_000) };
+        let most = Duration::from_secs(60);
+        let sending = std::thread::spawn(move || {
+            upload(to, Bytes::new(14_000), most, Some(granted), &Stop::new())
+        });
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut block = vec![0; 20_000];
+        peer.read_exact(&mut block[..10_000]).unwrap();
+        peer.set_read_timeout(Some(LOOK / 4)).unwrap();
+        assert!(peer.read(&mut block).is_err(), "more than the window");
+        peer.write_all(&1_000_u64.to_be_bytes()).unwrap();
+        // A number may come in two parts.
+        let number = 4_000_u64.to_be_bytes();
+        peer.write_all(&number[..3]).unwrap();
+        peer.set_read_timeout(None).unwrap();
+        peer.read_exact(&mut block[..1_000]).unwrap();
+        peer.write_all(&number[3..]).unwrap();
+        peer.read_exact(&mut block[..3_000]).unwrap();
+        assert_eq!(peer.read(&mut block).unwrap(), 0, "all of it was sent");
+        peer.write_all(&14_000_u64.to_be_bytes()).unwrap();
+        peer.write_all(&7_u64.to_be_bytes()).unwrap();
+        drop(peer);
+        let uploaded = sending.join().unwrap().unwrap();
+        assert_eq!(
+            (uploaded.body, uploaded.duration),
+            (Bytes::new(14_000), Duration::from_nanos(7))
+        );
+        assert!(uploaded.complete);
+    }
+
+    #[test]
     fn an_upload_that_time_ends_is_counted_where_it_arrives() {
-        let server = UploadServer::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let server = UploadServer::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
         let (to, stop) = (server.local_addr(), Stop::new());
         let serving = std::thread::spawn({
             let stop = stop.clone();
             move || server.run(&stop)
         });
         let most = Duration::from_millis(50);
-        let uploaded = upload(to, Bytes::new(1 << 50), most, &Stop::new()).unwrap();
+        let uploaded = upload(to, Bytes::new(1 << 50), most, None, &Stop::new()).unwrap();
         assert!(!uploaded.complete && uploaded.body > Bytes::ZERO, "{uploaded:?}");
         stop.stop();
         serving.join().unwrap().unwrap();

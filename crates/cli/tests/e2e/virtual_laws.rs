@@ -174,6 +174,18 @@ fn the_laws_predict_goodput_before_the_run() {
         ("two-thirds/60ms", 60, format!("{wmem} 700000\" }}")),
         ("requested/40ms", 40, "transfer.receive_buffer = 100000".into()),
         ("link/10ms", 10, String::new()),
+        (
+            "granted/80ms",
+            80,
+            "transfer.upload = true\ntransfer.application_window = \"512KiB\"\n\
+             transfer.application_window_step = \"64KiB\""
+                .into(),
+        ),
+        (
+            "halves/50ms",
+            50,
+            "transfer.upload = true\ntransfer.application_window = \"256KiB\"".into(),
+        ),
     ] {
         text += &format!("[[cases]]\nname = \"{name}\"\nlink.rtt = \"{rtt}ms\"\n{setting}\n");
     }

@@ -12,6 +12,7 @@
 pub mod bdp;
 pub(crate) mod burst;
 pub mod cubic;
+mod granted;
 pub mod kernel_version;
 pub mod mathis;
 pub mod pftk;
@@ -26,6 +27,7 @@ pub mod window;
 pub mod window_scale;
 pub mod wire;
 
+pub use granted::GrantedWindow;
 pub use kernel_version::KernelVersion;
 pub use receive_buffer::{AdvWinScale, ScalingRatio, WindowLaw};
 pub use wire::{ETHERNET_HEADER, Framing, IpVersion};

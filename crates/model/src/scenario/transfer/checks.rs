@@ -15,6 +15,9 @@ const DOWNLOADS_MAX: u32 = 100;
 const ANSWER_AFTER_MAX: Duration = Duration::from_secs(600);
 /// As many connections as a guest with its usual memory holds.
 const CONNECTIONS_MAX: u32 = 4000;
+/// Less than a segment is a message; more is no window.
+const GRANTED_LEAST: Bytes = Bytes::new(1 << 10);
+const GRANTED_MOST: Bytes = Bytes::new(1 << 30);
 /// A larger block would be the whole transfer.
 const BLOCK_MAX: Bytes = Bytes::new(64 << 20);
 
@@ -25,6 +28,7 @@ pub(in crate::scenario) fn checked(file: &TransferFile) -> Result<Transfer, Stri
     only_with_builtin_ends(file, server, client)?;
     several_downloads(file, server, client)?;
     idle_and_upload(file, server, client)?;
+    granted(file)?;
     rates_and_blocks(file)?;
     pauses(file)?;
     readers(file, server, client)?;
@@ -134,6 +138,35 @@ fn idle_and_upload(file: &TransferFile, server: Server, client: Client) -> Resul
     if file.upload && !is_plain {
         return Err("transfer.upload works with server = \"builtin\" and client = \"builtin\" \
                     only, without rates, buffers and answer_after"
+            .into());
+    }
+    Ok(())
+}
+
+/// A window above TCP's, which our own ends of an upload know.
+fn granted(file: &TransferFile) -> Result<(), String> {
+    let Some(window) = file.application_window else {
+        return match file.application_window_step {
+            None => Ok(()),
+            Some(_) => Err("transfer.application_window_step needs transfer.application_window: \
+                            what it is a step of"
+                .into()),
+        };
+    };
+    if !file.upload {
+        return Err("transfer.application_window needs transfer.upload = true: only our own ends \
+                    of an upload grant"
+            .into());
+    }
+    if !(GRANTED_LEAST..=GRANTED_MOST).contains(&window) {
+        return Err(format!(
+            "transfer.application_window must be between {GRANTED_LEAST} and {GRANTED_MOST}"
+        ));
+    }
+    let step = file.application_window_step.unwrap_or(window);
+    if step == Bytes::ZERO || step > window {
+        return Err("transfer.application_window_step must be between 1 B and the window: what \
+                    is never granted is never sent"
             .into());
     }
     Ok(())

@@ -5,6 +5,7 @@ mod checks;
 pub(super) use checks::checked;
 
 use super::Readers;
+use crate::law::GrantedWindow;
 use crate::units::{Bytes, Duration, Rate, written};
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +77,16 @@ macro_rules! transfer_keys {
     };
 }
 
+impl Transfer {
+    /// The window above TCP's, if it has one.
+    pub fn granted(&self) -> Option<GrantedWindow> {
+        self.application_window.map(|window| GrantedWindow {
+            window,
+            step: self.application_window_step.unwrap_or(Bytes::new(window.get().div_ceil(2))),
+        })
+    }
+}
+
 transfer_keys! {
     filled in {
         /// Program that sends: `builtin`, `nginx`, `python` or `iperf3`.
@@ -126,6 +137,13 @@ transfer_keys! {
         /// ends only, which then set no rates and buffers).
         [serde(skip_serializing_if = "std::ops::Not::not")]
         upload: bool,
+        /// A window above TCP's: the receiving application grants what may be sent beyond what it
+        /// has read (uploads only).
+        [serde(skip_serializing_if = "Option::is_none")]
+        application_window: Option<Bytes>,
+        /// It grants so much at a time; without it half of the window, as HTTP/2's receivers do.
+        [serde(skip_serializing_if = "Option::is_none")]
+        application_window_step: Option<Bytes>,
         /// The rate that a downloader is asked to keep (`get`, `curl`, `wget`, `pv`).
         [serde(skip_serializing_if = "Option::is_none")]
         limit_rate: Option<Rate>,
