@@ -10,7 +10,8 @@ use crate::connection::{Close, Connection, Direction, DirectionFacts, MannerFact
 use crate::finding::Finding;
 use crate::limit::{Limit, Verdict};
 use fullpipe_model::law::{Framing, IpVersion};
-use fullpipe_model::tune::{MeasuredEnd, MeasuredPath};
+use fullpipe_model::limit::End;
+use fullpipe_model::tune::{MeasuredEnd, MeasuredGrants, MeasuredPath};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 
 /// Trains this much faster than the goodput show the link. Slower ones are what the limit itself
@@ -72,6 +73,7 @@ impl DiagnosedConnection {
             payload,
             peak: diagnosis.verdict.peak_goodput(),
             watched: facts.data_time.filter(|_| connection.completeness & HANDSHAKE == HANDSHAKE),
+            application_window: self.grants(direction, limited_by),
             framing,
             sender: MeasuredEnd {
                 window: known(Window::new(facts.in_flight_max)),
@@ -90,6 +92,26 @@ impl DiagnosedConnection {
                 ..MeasuredEnd::default()
             },
             ..MeasuredPath::new(rtt, goodput, limited_by)
+        })
+    }
+}
+
+impl DiagnosedConnection {
+    /// The window above TCP's, if that limited the data.
+    fn grants(&self, direction: Direction, limited_by: Limit) -> Option<MeasuredGrants> {
+        if limited_by != Limit::ApplicationWindow {
+            return None;
+        }
+        self.sub_causes(direction).find_map(|cause| match cause {
+            PacketCause::ApplicationWindow(window) => Some(MeasuredGrants {
+                window: window.bound,
+                step: window.step,
+                host: match direction {
+                    Direction::ClientToServer if window.protocol.is_the_clients() => End::Sender,
+                    _ => End::Receiver,
+                },
+            }),
+            _ => None,
         })
     }
 }

@@ -110,12 +110,33 @@ pub struct MeasuredPath {
     /// What limited the transfer for the largest share of its time: `limit`, with its `cause`.
     #[serde(flatten)]
     pub limited_by: Limit,
+    /// The window above TCP's that held the transfer, where that was the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub application_window: Option<MeasuredGrants>,
     /// How data is segmented and framed.
     pub framing: Framing,
     /// The end that sends the data.
     pub sender: MeasuredEnd,
     /// The end that receives the data.
     pub receiver: MeasuredEnd,
+}
+
+/// A window above TCP's, as it was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredGrants {
+    /// What may be sent beyond what the receiving program has granted.
+    #[serde(rename = "window_bytes", with = "column::bytes")]
+    pub window: Bytes,
+    /// What it grants at a time; absent where that was not seen.
+    #[serde(
+        rename = "step_bytes",
+        with = "column::bytes_optional",
+        skip_serializing_if = "Option::is_none",
+        default
+    )]
+    pub step: Option<Bytes>,
+    /// The end whose program sets it.
+    pub host: End,
 }
 
 /// One end of a measured transfer. A capture shows little of it, a socket of a live host most.
@@ -190,6 +211,7 @@ impl MeasuredPath {
             payload: None,
             watched: None,
             limited_by,
+            application_window: None,
             framing: Framing::IP_1500,
             sender: MeasuredEnd::default(),
             receiver: MeasuredEnd::default(),
@@ -250,6 +272,8 @@ struct Written {
     #[serde(default)]
     cause: Option<String>,
     #[serde(default)]
+    application_window: Option<MeasuredGrants>,
+    #[serde(default)]
     framing: Option<Framing>,
     #[serde(default)]
     sender: MeasuredEnd,
@@ -309,6 +333,9 @@ impl TryFrom<Written> for MeasuredPath {
             peak: written.peak.filter(|rate| *rate > Rate::ZERO),
             payload: written.payload.filter(|payload| *payload > Bytes::ZERO),
             limited_by,
+            application_window: written
+                .application_window
+                .filter(|granted| granted.window > Bytes::ZERO),
             framing: written.framing.unwrap_or(Framing::IP_1500),
             sender: written.sender.known(),
             receiver: written.receiver.known(),
@@ -375,11 +402,12 @@ pub(crate) mod tests {
             prop::option::of(prop::sample::select(vec!["codel", "red", "odd?"])),
             prop::option::of(any::<bool>()),
             prop::option::of(0..=DAY.as_micros()),
+            prop::option::of((1..u64::MAX, sized(), any::<bool>())),
         );
         (path, lost, any_end(), any_end()).prop_map(|(path, lost, sender, receiver)| {
             let (path, limited_by, framing) = path;
             let (rate, rtt, queue, loss, goodput, payload) = path;
-            let (lost_segments, overflow, discipline, drops_early, watched) = lost;
+            let (lost_segments, overflow, discipline, drops_early, watched, granted) = lost;
             MeasuredPath {
                 lost_segments,
                 overflow: overflow.flatten(),
@@ -393,6 +421,11 @@ pub(crate) mod tests {
                 loss_run: framing.2,
                 policer: framing.3,
                 drops_tails: framing.3.is_some_and(|bucket| bucket.get() % 2 == 0),
+                application_window: granted.map(|(window, step, is_receivers)| MeasuredGrants {
+                    window: Bytes::new(window),
+                    step,
+                    host: if is_receivers { End::Receiver } else { End::Sender },
+                }),
                 payload,
                 framing: Framing {
                     mtu: Bytes::new(framing.0),

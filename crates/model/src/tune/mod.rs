@@ -35,7 +35,7 @@ pub use host_sheet::HostSheet;
 pub use loss_sheet::{LossLaw, LossSheet};
 #[cfg(test)]
 pub(crate) use measured::tests::any_path as any_measured_path;
-pub use measured::{MeasuredEnd, MeasuredPath, MeasuredPathError};
+pub use measured::{MeasuredEnd, MeasuredGrants, MeasuredPath, MeasuredPathError};
 pub use note::Note;
 pub use path::{Path, Prediction, predict, predict_with_window};
 pub use plan::{Plan, plan};

@@ -141,7 +141,7 @@ fn unread(seen: &Observed<'_>) -> Option<SocketCause> {
 
 /// The window of SSH's channel holds the data: about as much is under way as software that speaks
 /// SSH grants a channel, its peer keeps granting more, and TCP's own windows have room.
-fn ssh_channel(seen: &Observed<'_>, verdict: &Verdict) -> Option<SocketCause> {
+pub(super) fn ssh_channel(seen: &Observed<'_>, verdict: &Verdict) -> Option<SocketCause> {
     let (first, last) = seen.ends()?;
     let is_lossless = last.total_retrans == first.total_retrans;
     if !is_ssh(seen) || !is_lossless {

@@ -1,12 +1,12 @@
 //! The path of a live connection as its sockets measured it.
 
-use super::Observed;
-use crate::diagnosis::Losses;
+use super::{Observed, cause};
+use crate::diagnosis::{Losses, SSH_CHANNEL};
 use crate::limit::{Limit, Verdict};
 use fullpipe_model::law::Framing;
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::Sample;
-use fullpipe_model::tune::{MeasuredEnd, MeasuredPath};
+use fullpipe_model::tune::{MeasuredEnd, MeasuredGrants, MeasuredPath};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 
 /// The path is as fast as it was seen to carry, where it was the limit for at least this share of
@@ -23,7 +23,11 @@ pub(super) fn measured(
     if goodput == Rate::ZERO {
         return None;
     }
-    let limited_by = verdict.limited_by().limit;
+    let application_window = window_above(seen, verdict);
+    let limited_by = match application_window {
+        Some(_) => Limit::ApplicationWindow,
+        None => verdict.limited_by().limit,
+    };
     let framing = Framing::IP_1500;
     let peak = verdict.peak_goodput().filter(|_| verdict.share(Limit::Link) >= LINK_LEAST);
     let rate = peak.map(|peak| on_the_link(framing, peak));
@@ -43,11 +47,20 @@ pub(super) fn measured(
         loss: losses.and_then(|losses| losses.path),
         lost_segments: losses.map(|losses| losses.path_segments),
         overflow: losses.and_then(|losses| losses.overflow),
+        application_window,
         framing,
         sender,
         receiver,
         ..MeasuredPath::new(rtt, goodput, limited_by)
     })
+}
+
+/// The window above TCP's, where it is what held the data.
+fn window_above(seen: &Observed<'_>, verdict: &Verdict) -> Option<MeasuredGrants> {
+    let limit = verdict.limited_by().limit;
+    let may_be = matches!(limit, Limit::SenderApplication | Limit::SendBuffer | Limit::Unknown);
+    cause::ssh_channel(seen, verdict).filter(|_| may_be)?;
+    Some(MeasuredGrants { window: SSH_CHANNEL, step: None, host: End::Receiver })
 }
 
 /// The rate of a link that carries `goodput`.

@@ -1,6 +1,6 @@
 //! The path between the ends: what was measured of it, and what is assumed where it was not.
 
-use crate::law::{Framing, IpVersion, bdp, cubic};
+use crate::law::{Framing, GrantedWindow, IpVersion, bdp, cubic};
 use crate::limit::{Cause, Limit};
 use crate::tune::{MeasuredPath, Path};
 use crate::units::{Bytes, Duration, Probability, Rate};
@@ -31,6 +31,8 @@ pub(super) struct Assumed {
     /// The queue's discipline, if it is not a plain one.
     discipline: Option<String>,
     pub congestion_control: String,
+    /// The window above TCP's.
+    pub granted: Option<GrantedWindow>,
     /// The lab's own: IPv4, a link that counts IP packets.
     pub framing: Framing,
 }
@@ -48,6 +50,7 @@ impl Assumed {
             policer: measured.policer.map(|bucket| on_wire(bucket, framing)),
             discipline: measured.discipline.clone(),
             congestion_control: congestion_control(measured, assumptions),
+            granted: granted(measured, assumptions),
             framing,
         }
     }
@@ -110,6 +113,14 @@ impl Assumed {
             if measured.limited_by == limit {
                 let rate = rate.unwrap_or(measured.goodput);
                 transfer.insert(key.into(), rate.to_exact().into());
+            }
+        }
+        if let Some(granted) = self.granted {
+            transfer.insert("upload".into(), true.into());
+            for (key, size) in
+                [("application_window", granted.window), ("application_window_step", granted.step)]
+            {
+                transfer.insert(key.into(), size.get().to_string().into());
             }
         }
         let server = table([("congestion_control", self.congestion_control.clone())]);
@@ -254,6 +265,25 @@ fn allows(measured: &MeasuredPath, loss: Probability) -> bool {
     let mss = measured.framing.mss();
     let bound = cubic::rate(mss, measured.rtt, events, Rate::from_bits_per_sec(u64::MAX));
     measured.goodput.as_f64() <= BEYOND_LAW * bound.as_f64()
+}
+
+/// Where nobody saw what the receiving program grants at a time, a window has so many steps.
+const STEPS: u64 = 16;
+
+/// The window above TCP's, which is there where it was the limit.
+fn granted(measured: &MeasuredPath, assumptions: &mut Vec<String>) -> Option<GrantedWindow> {
+    let seen = measured.application_window?;
+    if measured.limited_by != Limit::ApplicationWindow {
+        return None;
+    }
+    let step = seen.step.unwrap_or_else(|| {
+        let step = Bytes::new(seen.window.get().div_ceil(STEPS));
+        assumptions.push(format!(
+            "what the receiving program grants at a time was not seen: {step} is assumed"
+        ));
+        step
+    });
+    Some(GrantedWindow { window: seen.window, step: step.clamp(Bytes::new(1), seen.window) })
 }
 
 fn congestion_control(measured: &MeasuredPath, assumptions: &mut Vec<String>) -> String {

@@ -241,8 +241,11 @@ impl LabHosts {
                 set(host, Sysctl::TcpSack, "0".into());
             }
         }
-        scenario.transfer.send_buffer = self.sender.so_sndbuf;
-        scenario.transfer.receive_buffer = self.receiver.so_rcvbuf;
+        // Our ends of an upload leave their buffers to the kernel; they did not limit it.
+        if !scenario.transfer.upload {
+            scenario.transfer.send_buffer = self.sender.so_sndbuf;
+            scenario.transfer.receive_buffer = self.receiver.so_rcvbuf;
+        }
         if let Some(write) = self.write {
             scenario.transfer.write_block = Some(write);
             scenario.transfer.write_rate = Some(UNPACED);

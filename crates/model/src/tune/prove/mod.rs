@@ -290,10 +290,19 @@ fn remedies(
         Limit::CongestionWindow(Cause::SlowStart) => {
             remedies.push(Remedy::InitialWindow(INITIAL_WINDOW));
         }
+        Limit::ApplicationWindow => remedies.extend(larger_window(measured, assumed)),
         _ => {}
     }
     remedies.sort_by_key(Remedy::end);
     remedies
+}
+
+/// A window above TCP's that fills the path: the next power of two, as programs have them.
+fn larger_window(measured: &MeasuredPath, assumed: &Assumed) -> Option<Remedy> {
+    let (granted, seen) = assumed.granted.zip(measured.application_window)?;
+    let filling = granted.filling(assumed.framing.goodput(assumed.rate), assumed.rtt).window;
+    let window = Bytes::new(filling.get().checked_next_power_of_two()?);
+    (window > granted.window).then_some(Remedy::ApplicationWindow { end: seen.host, window })
 }
 
 #[cfg(test)]

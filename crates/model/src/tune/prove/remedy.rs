@@ -28,6 +28,15 @@ pub enum Remedy {
     /// The sender's initial congestion window, in segments.
     #[serde(with = "counted")]
     InitialWindow(u32),
+    /// A larger window above TCP's, where the program lets one set it.
+    ApplicationWindow {
+        /// The end whose program sets it.
+        #[serde(rename = "host")]
+        end: End,
+        /// What fills the path.
+        #[serde(rename = "window_bytes", with = "crate::units::column::bytes")]
+        window: Bytes,
+    },
 }
 
 /// The name of a congestion control, beside the host that has it.
@@ -76,7 +85,7 @@ impl Remedy {
         match self {
             // A plan for two hosts names the host of each change, and none is read without.
             Remedy::Sysctl(change) => change.end.unwrap_or(End::Sender),
-            Remedy::Autotuning { end, .. } => *end,
+            Remedy::Autotuning { end, .. } | Remedy::ApplicationWindow { end, .. } => *end,
             Remedy::CongestionControl(_) | Remedy::InitialWindow(_) => End::Sender,
         }
     }
@@ -91,6 +100,9 @@ impl Remedy {
             Remedy::Autotuning { end, largest } => autotune(scenario, *end, *largest),
             Remedy::CongestionControl(name) => host.congestion_control = Some(name.clone()),
             Remedy::InitialWindow(segments) => host.initcwnd = Some(*segments),
+            Remedy::ApplicationWindow { window, .. } => {
+                scenario.transfer.application_window = Some(*window);
+            }
         }
     }
 
@@ -107,6 +119,9 @@ impl Remedy {
             }
             Remedy::CongestionControl(name) => format!("congestion control {name}"),
             Remedy::InitialWindow(segments) => format!("initcwnd {segments} (ip route)"),
+            Remedy::ApplicationWindow { window, .. } => {
+                format!("the program's own window at least {window:#}")
+            }
         }
     }
 }
@@ -166,6 +181,7 @@ mod tests {
             Remedy::Autotuning { end: End::Sender, largest: Bytes::new(4_194_304) },
             Remedy::CongestionControl("bbr".into()),
             Remedy::InitialWindow(32),
+            Remedy::ApplicationWindow { end: End::Receiver, window: Bytes::new(8 << 20) },
         ];
         for remedy in all {
             let text = serde_json::to_string(&remedy).unwrap();

@@ -1,5 +1,7 @@
 use super::*;
 use crate::change::Sysctl;
+use crate::law::GrantedWindow;
+use crate::tune::MeasuredGrants;
 use crate::units::{Probability, Rate, Window};
 use proptest::prelude::*;
 
@@ -38,6 +40,33 @@ fn a_receive_window_is_rebuilt_as_a_buffer_that_advertises_it() {
     let [remedy] = &experiment.remedies[..] else { panic!("{:?}", experiment.remedies) };
     assert_eq!(remedy.end(), End::Receiver, "the peer's setting, not the sender's");
     assert!(experiment.trials().len() == 2 && !experiment.is_whole);
+}
+
+#[test]
+fn a_window_above_tcp_is_rebuilt_and_one_that_fills_the_path_is_tried() {
+    let mut path = measured("40mbit", Limit::ApplicationWindow);
+    path.rate = Some("400mbit".parse().unwrap());
+    // SFTP's requests are the client's, which sends here.
+    let (window, step) = (Bytes::new(8 << 15), Some(Bytes::new(1 << 15)));
+    path.application_window = Some(MeasuredGrants { window, step, host: End::Sender });
+    let experiment = rebuilt(path.clone());
+    let transfer = &experiment.before.transfer;
+    assert!(
+        transfer.upload
+            && transfer.granted() == Some(GrantedWindow { window, step: step.unwrap() })
+    );
+    // 400 Mbit/s over 50 ms are 2.4 MB of payload, and a step.
+    let larger = Remedy::ApplicationWindow { end: End::Sender, window: Bytes::new(4 << 20) };
+    assert_eq!(experiment.remedies, [larger]);
+    assert_eq!(
+        experiment.trials()[1].scenario.transfer.application_window,
+        Some(Bytes::new(4 << 20))
+    );
+    // What is not the limit is left out, and what was not seen is said.
+    path.application_window = Some(MeasuredGrants { window, step: None, host: End::Sender });
+    assert!(rebuilt(path.clone()).assumptions.iter().any(|one| one.contains("grants at a time")));
+    path.limited_by = Limit::Link;
+    assert_eq!(rebuilt(path).before.transfer.granted(), None);
 }
 
 #[test]
