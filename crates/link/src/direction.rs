@@ -385,6 +385,23 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_handed_over_has_not_departed() {
+        let mut direction = direction(Config::default(), Duration::ZERO);
+        let size = super_packet(false, 0, b"x", 1448, false).len() - VNET_LEN;
+        for _ in 0..3 {
+            feed(&mut direction, &super_packet(false, 0, b"x", 1448, false), Instant::ZERO);
+        }
+        for delivered in 1..=3 {
+            // Three frames leave at the same time: the next one is looked at before it is due.
+            assert!(direction.deliver(Instant::ZERO, |_| Ok(0)));
+            let statistics = direction.statistics(Instant::ZERO);
+            assert_eq!(statistics.link.departed_packets, delivered);
+            assert_eq!(statistics.link.departed_bytes, delivered * size as u64);
+            assert_eq!(statistics.inside_packets, 3 - delivered);
+        }
+    }
+
+    #[test]
     fn lateness_is_told() {
         let mut direction = direction(
             Config { delay: Duration::from_millis(1).into(), ..Config::default() },

@@ -14,7 +14,9 @@ use super::memory::Memory;
 use super::ring::{Origin, Ring};
 use super::super_packet::Layout;
 use super::truth::{Entry, Identity, Log};
-use fullpipe_model::link::{Config, Event, Fate, Link, Packet, log};
+use fullpipe_model::link::{
+    Config, Counters, Departure, DropCause, Dropped, Event, Fate, Link, Packet, log,
+};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// A segment on the link: its frame and its index.
@@ -185,6 +187,33 @@ impl Lane {
     /// Returns an event from [`Lane::take`]; it belongs to the next delivery.
     pub fn put_back(&mut self, event: Event<Segment>) {
         self.ahead = Some(event);
+    }
+
+    /// The link's counters, without an event that was put back: nobody has been told of it.
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.link.counters();
+        match &self.ahead {
+            Some(Event::Departure(Departure { item, mark, corrupt, .. })) => {
+                let layout = self.memory.get(item.frame).map(|(_, layout)| layout);
+                let size = layout.map_or(0, |layout| layout.ip_len(item.index) as u64);
+                counters.departed_packets -= 1;
+                counters.departed_bytes = counters.departed_bytes.saturating_sub(size);
+                counters.marked_packets -= u64::from(*mark);
+                counters.corrupted_packets -= u64::from(corrupt.is_some());
+            }
+            Some(Event::Drop(Dropped { cause, .. })) => match cause {
+                DropCause::Loss => counters.lost_packets -= 1,
+                DropCause::QueueFull => counters.queue_dropped_packets -= 1,
+                DropCause::Discipline => counters.discipline_dropped_packets -= 1,
+            },
+            None => {}
+        }
+        counters
+    }
+
+    /// Packets on the link, one that was put back among them.
+    pub fn inside(&self) -> usize {
+        self.link.len() + usize::from(self.ahead.is_some())
     }
 
     /// Whether nothing is on the link.

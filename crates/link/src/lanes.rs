@@ -181,7 +181,7 @@ impl Lanes {
         let gone = &mut self.gone;
         self.draining.retain(|lane| {
             if lane.is_empty() {
-                *gone = sum(*gone, lane.link().counters());
+                *gone = sum(*gone, lane.counters());
             }
             !lane.is_empty()
         });
@@ -230,14 +230,15 @@ impl Lanes {
 
     /// The counters of all links.
     pub fn counters(&self) -> Counters {
-        self.all().fold(self.gone, |total, lane| sum(total, lane.link().counters()))
+        self.all().fold(self.gone, |total, lane| sum(total, lane.counters()))
     }
 
     /// Statistics of the rules' links up to `now`, in the order of the rules.
     pub fn rules(&self, now: Instant) -> Vec<RuleStatistics> {
-        let rules = self.matches.iter().zip(&self.lanes).map(|(matches, lane)| {
-            let link = lane.link();
-            RuleStatistics { matches: *matches, link: link.counters(), queue: link.backlog(now) }
+        let rules = self.matches.iter().zip(&self.lanes).map(|(matches, lane)| RuleStatistics {
+            matches: *matches,
+            link: lane.counters(),
+            queue: lane.link().backlog(now),
         });
         rules.collect()
     }
@@ -249,7 +250,7 @@ impl Lanes {
 
     /// Packets on all of them.
     pub fn inside(&self) -> usize {
-        self.all().map(|lane| lane.link().len()).sum()
+        self.all().map(Lane::inside).sum()
     }
 }
 
