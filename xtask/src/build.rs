@@ -14,6 +14,12 @@ pub fn debug_program() -> PathBuf {
     target_folder().join("debug/fullpipe")
 }
 
+/// Builds the program and all tests, as CI does for each step that needs some of them: built by
+/// itself the program has fewer features of its dependencies, and most crates would be built twice.
+pub fn program_and_tests() -> anyhow::Result<()> {
+    cargo(&["test", "--quiet", "--workspace", "--no-run"], &[])
+}
+
 /// Where `cargo xtask truth` keeps its runs.
 pub fn truth_runs() -> PathBuf {
     target_folder().join("truth")

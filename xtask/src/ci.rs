@@ -190,7 +190,7 @@ fn tests() -> anyhow::Result<()> {
 fn soak() -> anyhow::Result<()> {
     for trial in ["relay_carriers::a_long_stream", "relay_killed"] {
         cargo(
-            &["test", "--quiet", "-p", "fullpipe-cli", "--test", "e2e", "--", trial],
+            &["test", "--quiet", "--workspace", "--test", "e2e", "--", trial],
             &[("FULLPIPE_RELAY_SOAK", SOAK)],
         )?;
     }
@@ -214,7 +214,7 @@ fn truth() -> anyhow::Result<()> {
         );
         return Ok(());
     }
-    cargo(&["build", "--quiet", "--package", "fullpipe-cli"], &[])?;
+    crate::build::program_and_tests()?;
     crate::truth::Truth::smoke(&crate::build::target_folder())
 }
 

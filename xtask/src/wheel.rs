@@ -30,7 +30,11 @@ impl Wheel {
         let bytes = std::fs::metadata(&wheel).context("look at the wheel")?.len();
         eprintln!("wheel: {}, {bytes} bytes", wheel.display());
         ensure!(bytes <= LARGEST, "the wheel has more than {LARGEST} bytes");
-        if self.test { test(&python, &wheel) } else { Ok(()) }
+        if !self.test {
+            return Ok(());
+        }
+        crate::build::cargo(&["build", "--quiet", "--package", "fullpipe-cli"], &[])?;
+        test(&python, &wheel)
     }
 
     /// For `ci`: format, lints, and tests of a wheel that is built sooner than the shipped one,
@@ -50,6 +54,7 @@ impl Wheel {
         cargo(&["clippy", "--locked", "--all-targets", "--", "-D", "warnings"])?;
         let python = environment()?;
         let wheel = build(&python, "quick")?;
+        crate::build::program_and_tests()?;
         test(&python, &wheel)
     }
 }
@@ -107,7 +112,6 @@ fn build(programs: &Path, profile: &str) -> anyhow::Result<PathBuf> {
 
 /// Runs the tests against the installed wheel and the command line.
 fn test(programs: &Path, wheel: &Path) -> anyhow::Result<()> {
-    run(Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "fullpipe-cli"]))?;
     // Without Java its tests are skipped, so nobody has to wait for it.
     if Command::new("java").arg("-version").output().is_ok() {
         install(programs, SPARK)?;

@@ -177,6 +177,13 @@ fn the_window_of_an_ssh_channel_is_told_of_its_program_and_is_the_receivers() {
     assert_eq!(found.acts, Acts::Peer);
     let remedy = Remedy::Packets(crate::finding::PacketRemedy::LeaveSshChannel);
     assert_eq!(found.remedy, Some(remedy));
+    // So `prove` rebuilds it.
+    let path = found.path.unwrap();
+    let granted = path.application_window.unwrap();
+    assert_eq!(path.limited_by, Limit::ApplicationWindow);
+    assert_eq!((granted.window.get(), granted.host), (2 << 20, End::Receiver));
+    let other = of_program("nginx", &plain).path.unwrap();
+    assert_eq!(other.application_window, None);
     // Another program, a window of TCP that is nearly full, half as much under way, no grants, loss.
     assert_eq!(names(&of_program("nginx", &plain)), [""; 0]);
     let full = Window::new(Bytes::new(2_200_000));
