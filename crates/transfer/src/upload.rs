@@ -154,24 +154,24 @@ pub fn upload(
     stream.set_write_timeout(Some(LOOK))?;
     stream.set_read_timeout(Some(LOOK))?;
     let (block, until) = (vec![0; BLOCK], clock::now() + most);
-    let (mut sent, mut numbers) = (0, Numbers::default());
+    let (mut sent, mut replies) = (0, UploadReplies::default());
     while sent < size.get() && clock::now() < until {
         let most = match granted {
-            Some(granted) => numbers.last().saturating_add(granted.window.get()).min(size.get()),
+            Some(granted) => replies.last().saturating_add(granted.window.get()).min(size.get()),
             None => size.get(),
         };
         if most == sent {
-            numbers.read(&mut stream, stop)?;
+            replies.read(&mut stream, stop)?;
             continue;
         }
         let next = (most - sent).min(BLOCK as u64) as usize;
         sent += unless_stopped(stop, || stream.write(&block[..next]))?.unwrap_or(0) as u64;
     }
     stream.shutdown(Shutdown::Write)?;
-    while !numbers.is_ended {
-        numbers.read(&mut stream, stop)?;
+    while !replies.is_ended {
+        replies.read(&mut stream, stop)?;
     }
-    let Some([count, nanos]) = numbers.answer() else {
+    let Some([count, nanos]) = replies.answer() else {
         return Err(io::ErrorKind::UnexpectedEof.into());
     };
     let duration = Duration::from_nanos(nanos);
@@ -180,7 +180,7 @@ pub fn upload(
 
 /// What the server says: numbers of eight bytes, the last two of which are its answer.
 #[derive(Debug, Default)]
-struct Numbers {
+struct UploadReplies {
     /// The last two, the older one first.
     last: [Option<u64>; 2],
     /// The beginning of the next one.
@@ -188,7 +188,7 @@ struct Numbers {
     is_ended: bool,
 }
 
-impl Numbers {
+impl UploadReplies {
     /// The last one, or 0 before the first.
     fn last(&self) -> u64 {
         self.last[1].unwrap_or(0)
@@ -210,8 +210,8 @@ impl Numbers {
             Some(read) => read,
         };
         self.begun.extend_from_slice(&some[..read]);
-        let (numbers, rest) = self.begun.as_chunks::<8>();
-        for number in numbers {
+        let (replies, rest) = self.begun.as_chunks::<8>();
+        for number in replies {
             self.last = [self.last[1], Some(u64::from_be_bytes(*number))];
         }
         self.begun = rest.to_vec();
