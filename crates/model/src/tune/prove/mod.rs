@@ -268,7 +268,8 @@ fn remedies(
 ) -> Vec<Remedy> {
     let mut remedies = Vec::new();
     for end in [End::Sender, End::Receiver] {
-        if ends.is_frozen(end) {
+        // Our ends of an upload leave their buffers to the kernel.
+        if ends.is_frozen(end) && assumed.granted.is_none() {
             remedies.push(Remedy::Autotuning { end, largest: ends.autotuned(end) });
         }
     }
@@ -290,7 +291,17 @@ fn remedies(
         Limit::CongestionWindow(Cause::SlowStart) => {
             remedies.push(Remedy::InitialWindow(INITIAL_WINDOW));
         }
-        Limit::ApplicationWindow => remedies.extend(larger_window(measured, assumed)),
+        Limit::ApplicationWindow => {
+            if let Some(larger) = larger_window(measured, assumed) {
+                remedies.push(larger);
+                assumptions.push(
+                    "whether its program lets one set that window was not seen: HTTP/2's receivers \
+                     and `sftp -R` do; OpenSSH's channel is fixed, and several transfers side by \
+                     side, or HPN-SSH, take its place"
+                        .into(),
+                );
+            }
+        }
         _ => {}
     }
     remedies.sort_by_key(Remedy::end);

@@ -58,6 +58,7 @@ fn a_window_above_tcp_is_rebuilt_and_one_that_fills_the_path_is_tried() {
     // 400 Mbit/s over 50 ms are 2.4 MB of payload, and a step.
     let larger = Remedy::ApplicationWindow { end: End::Sender, window: Bytes::new(4 << 20) };
     assert_eq!(experiment.remedies, [larger]);
+    assert!(experiment.assumptions.iter().any(|one| one.contains("OpenSSH's channel is fixed")));
     assert_eq!(
         experiment.trials()[1].scenario.transfer.application_window,
         Some(Bytes::new(4 << 20))
