@@ -6,6 +6,7 @@ mod closures;
 mod columns;
 mod functions;
 mod homes;
+mod levels;
 mod public;
 mod source;
 mod table_of_contents;
@@ -95,6 +96,8 @@ pub fn run() -> anyhow::Result<()> {
     breaches.extend(homes::breaches(&sources));
     breaches.extend(closures::breaches(&sources));
     breaches.extend(unsafe_forbidden(root));
+    breaches.extend(levels::breaches(root, "dev")?);
+    breaches.extend(levels::breaches(&root.join("python"), "quick")?);
     let breaches = beyond_known(&breaches);
     if breaches.is_empty() {
         eprintln!("tidy: fine");
@@ -128,17 +131,7 @@ fn doors(root: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 fn doors_of(root: &Path) -> anyhow::Result<Vec<String>> {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps"])
-        .current_dir(root)
-        .output()
-        .context("start cargo metadata")?;
-    anyhow::ensure!(
-        output.status.success(),
-        "cargo metadata: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let metadata: Value = serde_json::from_slice(&output.stdout).context("read cargo metadata")?;
+    let metadata = metadata(root, &["--no-deps"])?;
     let mut breaches = Vec::new();
     for package in metadata["packages"].as_array().into_iter().flatten() {
         let Some(room) = package["name"].as_str().and_then(|name| name.strip_prefix("fullpipe-"))
@@ -160,6 +153,22 @@ fn doors_of(root: &Path) -> anyhow::Result<Vec<String>> {
         }
     }
     Ok(breaches)
+}
+
+/// What cargo knows of the workspace at `root`.
+fn metadata(root: &Path, options: &[&str]) -> anyhow::Result<Value> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1"])
+        .args(options)
+        .current_dir(root)
+        .output()
+        .context("start cargo metadata")?;
+    anyhow::ensure!(
+        output.status.success(),
+        "cargo metadata: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).context("read cargo metadata")
 }
 
 fn tracked(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
