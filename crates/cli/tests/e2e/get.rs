@@ -193,6 +193,13 @@ fn a_server_that_starts_late() {
     let listener = std::net::TcpListener::from(socket);
     nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(8).unwrap()).unwrap();
     let (mut user, _) = listener.accept().unwrap();
+    // An answer before its question is no HTTP.
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        std::io::Read::read_exact(&mut user, &mut byte).unwrap();
+        request.push(byte[0]);
+    }
     let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate";
     std::io::Write::write_all(&mut user, answer).unwrap();
     let got = waiting.end();
