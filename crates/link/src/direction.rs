@@ -291,8 +291,14 @@ impl Direction {
         &self.lateness
     }
 
-    /// Ends the direction; its taps write what they still hold.
-    pub fn finish(self) -> Finished {
+    /// Ends the direction; its taps write what they still hold, and the log gets every drop that
+    /// was counted.
+    pub fn finish(mut self) -> Finished {
+        for lane in self.lanes.all_mut() {
+            while let Some(dropped) = lane.take_dropped() {
+                forget_dropped(lane, self.log.as_mut(), &dropped);
+            }
+        }
         self.tap.finish();
         if let Some(log) = self.log {
             log.finish();
@@ -303,10 +309,12 @@ impl Direction {
 
 #[cfg(test)]
 mod tests {
+    use super::super::log_file::LogFile;
     use super::super::super_packet::VNET_LEN;
     use super::super::super_packet::tests::super_packet;
+    use super::super::truth::LogWriter;
     use super::*;
-    use fullpipe_model::link::Config;
+    use fullpipe_model::link::{Config, log};
     use fullpipe_model::units::Rate;
 
     fn direction(config: Config, coalesce: Duration) -> Direction {
@@ -399,6 +407,43 @@ mod tests {
             assert_eq!(statistics.link.departed_bytes, delivered * size as u64);
             assert_eq!(statistics.inside_packets, 3 - delivered);
         }
+    }
+
+    #[test]
+    fn wherever_a_link_ends_its_log_has_every_drop_that_it_counted() {
+        let config = Config {
+            rate: Some(Rate::from_bits_per_sec(10_000_000)),
+            queue: "1MB".parse().unwrap(),
+            discipline: "codel target 1ms interval 4ms".parse().unwrap(),
+            ..Config::default()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("link.log");
+        let mut dropped = 0;
+        for events in 0..160 {
+            let (writer, [log, other]) = LogWriter::start(&path, Duration::ZERO).unwrap();
+            let mut direction = direction(config.clone(), Duration::ZERO).with_log(Some(log));
+            for _ in 0..30 {
+                let frame = super_packet(false, 0, &[7; 14_480], 1448, false);
+                feed(&mut direction, &frame, Instant::ZERO);
+            }
+            for _ in 0..events {
+                let due = direction.due().unwrap();
+                direction.deliver(due, |_| Ok(0));
+            }
+            let counted = direction.finish().link;
+            other.finish();
+            assert_eq!(writer.finish().unwrap(), 0);
+            let told = LogFile::read(&path).unwrap().count(log::Direction::ToClient);
+            assert_eq!(told.departed_packets, counted.departed_packets, "after {events} events");
+            assert_eq!(
+                (told.queue_dropped_packets, told.discipline_dropped_packets),
+                (counted.queue_dropped_packets, counted.discipline_dropped_packets),
+                "after {events} events"
+            );
+            dropped = counted.discipline_dropped_packets;
+        }
+        assert!(dropped > 10, "CoDel dropped {dropped}");
     }
 
     #[test]

@@ -14,9 +14,7 @@ use super::memory::Memory;
 use super::ring::{Origin, Ring};
 use super::super_packet::Layout;
 use super::truth::{Entry, Identity, Log};
-use fullpipe_model::link::{
-    Config, Counters, Departure, DropCause, Dropped, Event, Fate, Link, Packet, log,
-};
+use fullpipe_model::link::{Config, Counters, Departure, Dropped, Event, Fate, Link, Packet, log};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// A segment on the link: its frame and its index.
@@ -189,7 +187,7 @@ impl Lane {
         self.ahead = Some(event);
     }
 
-    /// The link's counters, without an event that was put back: nobody has been told of it.
+    /// The link's counters, without a departure that was put back: it has not been handed over.
     pub fn counters(&self) -> Counters {
         let mut counters = self.link.counters();
         match &self.ahead {
@@ -201,19 +199,25 @@ impl Lane {
                 counters.marked_packets -= u64::from(*mark);
                 counters.corrupted_packets -= u64::from(corrupt.is_some());
             }
-            Some(Event::Drop(Dropped { cause, .. })) => match cause {
-                DropCause::Loss => counters.lost_packets -= 1,
-                DropCause::QueueFull => counters.queue_dropped_packets -= 1,
-                DropCause::Discipline => counters.discipline_dropped_packets -= 1,
-            },
-            None => {}
+            Some(Event::Drop(_)) | None => {}
         }
         counters
     }
 
-    /// Packets on the link, one that was put back among them.
+    /// The next packet that was dropped after it had been admitted, and that nobody was told of.
+    pub fn take_dropped(&mut self) -> Option<Dropped<Segment>> {
+        match self.ahead.take() {
+            Some(Event::Drop(dropped)) => Some(dropped),
+            departure => {
+                self.ahead = departure;
+                self.link.take_dropped()
+            }
+        }
+    }
+
+    /// Packets on the link, one whose departure was put back among them.
     pub fn inside(&self) -> usize {
-        self.link.len() + usize::from(self.ahead.is_some())
+        self.link.len() + usize::from(matches!(self.ahead, Some(Event::Departure(_))))
     }
 
     /// Whether nothing is on the link.

@@ -207,21 +207,23 @@ impl Lanes {
 
     /// Unused memory.
     pub fn superfluous(&mut self) -> Option<Ring> {
-        self.lanes
-            .iter_mut()
-            .chain(&mut self.draining)
-            .find_map(|lane| lane.memory_mut().superfluous())
+        self.all_mut().find_map(|lane| lane.memory_mut().superfluous())
     }
 
     /// The link that is due first, and when.
     pub fn earliest(&mut self) -> Option<(&mut Lane, Instant)> {
-        let lanes = self.lanes.iter_mut().chain(&mut self.draining);
-        lanes.filter_map(|lane| lane.due().map(|due| (lane, due))).min_by_key(|(_, due)| *due)
+        let due = self.all_mut().filter_map(|lane| lane.due().map(|due| (lane, due)));
+        due.min_by_key(|(_, due)| *due)
     }
 
     /// Whether any of them joins segments.
     pub fn join_writes(&self) -> bool {
         self.lanes.iter().any(|lane| lane.coalesce() > Duration::ZERO)
+    }
+
+    /// All links, mutable.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Lane> {
+        self.lanes.iter_mut().chain(&mut self.draining)
     }
 
     fn all(&self) -> impl Iterator<Item = &Lane> {

@@ -337,6 +337,12 @@ impl<T: Clone> Link<T> {
         Some(Event::Departure(Departure { item, at, queued, mark, corrupt, copy }))
     }
 
+    /// The next packet that was admitted, then dropped, and not yet reported by [`Link::poll`]:
+    /// what a link that ends has counted and told nobody.
+    pub fn take_dropped(&mut self) -> Option<Dropped<T>> {
+        self.dropped.pop_front()
+    }
+
     /// When to call [`Link::poll`] next; `None` while the link is empty. It may be early: a poll
     /// may return nothing and only advance the state.
     pub fn poll_at(&self) -> Option<Instant> {
