@@ -1,6 +1,7 @@
 //! The pages that show the schema's tables are held to them: `FULLPIPE_FIGURES=1`
 //! (`cargo xtask figures`) writes them anew.
 
+use fullpipe_flow::diagnosis::KNOWN_WINDOWS;
 use fullpipe_flow::schema::{
     CAPTURE_PROBLEMS, CONNECTIONS, FINDINGS, INTERVALS, LIVE_CONNECTIONS, PACKETS, RENAMED, RUNS,
     SAMPLES, SCENARIOS, SCHEMA_VERSION, SPANS, SUB_CAUSES, TRUTH_INTERVALS, WHOLES, markdown,
@@ -47,4 +48,18 @@ fn the_pages_show_the_tables() {
         );
     }
     hold(page, "changes", &changes);
+    let mut windows =
+        "| protocol | window | program | what changes it | read in |\n|---|---|---|---|---|\n"
+            .to_owned();
+    for known in KNOWN_WINDOWS {
+        let setting = known.setting.map_or("nothing".to_owned(), |setting| format!("`{setting}`"));
+        windows += &format!(
+            "| {} | {:#} | {} | {setting} | {} |\n",
+            known.protocol.words(),
+            known.window,
+            known.program,
+            known.source
+        );
+    }
+    hold("docs/src/limits.md", "known-windows", &windows);
 }

@@ -1,6 +1,7 @@
 //! The captures, read by TShark: they contain what was on the wire, and our counts match
 //! Wireshark's.
 
+use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,6 +9,7 @@ use crate::Case;
 use crate::figures::assert_row;
 use crate::need::Need;
 use crate::program::{Program, Row};
+use crate::relay_postgres as postgresql;
 
 pub const CASES: &[Case] = &[
     ("tshark_sees_the_losses_that_we_see", &[Need::Program("tshark")], || {
@@ -21,7 +23,52 @@ pub const CASES: &[Case] = &[
             &["window_full", "zero_window"],
         );
     }),
+    (
+        "a_conversation_with_postgresql_is_answered_with_its_settings",
+        &[Need::PostgreSql],
+        conversation,
+    ),
 ];
+
+/// Rows that a cursor fetches one by one over 40 ms; then, as the answer says, several at a time.
+fn conversation() {
+    let program = Program::new();
+    let server = postgresql::Server::new(&program);
+    let one_by_one = fetched(&program, &server, 1);
+    assert_eq!(one_by_one["protocol"], "postgresql", "{one_by_one:#}");
+    let law = ROWS as u64 * 40_000;
+    assert!(turns(&one_by_one) >= law, "{} of {law} us", turns(&one_by_one));
+    let answer = program.run(&["analyze", "rows-1/client.edge.pcap"]);
+    assert!(answer.out.contains("a larger fetch size where a cursor reads"), "{answer:?}");
+    let faster = turns(&fetched(&program, &server, 25));
+    assert!(faster < law / 3, "{faster} of {law} us");
+    server.end();
+}
+
+const ROWS: usize = 50;
+
+/// The connection in which rows were fetched, so many at a time.
+fn fetched(program: &Program, server: &postgresql::Server, at_a_time: usize) -> Value {
+    let declare = format!("declare c cursor for select generate_series(1, {ROWS});\n");
+    let fetches = format!("fetch {at_a_time} from c;\n").repeat(ROWS / at_a_time);
+    program.file("rows.sql", format!("begin;\n{declare}{fetches}commit;\n"));
+    let (folder, port) = (format!("rows-{at_a_time}"), server.address.port().to_string());
+    let link = ["link", "-q", "--rtt", "40ms", "--capture", &folder, "--"];
+    let psql = ["psql", "-XAtq", "-h", "{server}", "-p", &port, "-U", "postgres"];
+    let got = program.run(&[&link[..], &psql, &["-d", "postgres", "-f", "rows.sql"]].concat());
+    assert!(got.code == Some(0) && got.out.lines().count() == ROWS, "{got:?}");
+    let report = program.run(&["analyze", &format!("{folder}/client.edge.pcap"), "--json"]).json();
+    let connections = report["connections"].as_array().unwrap();
+    assert_eq!(connections.len(), 1, "{report:#}");
+    connections[0].clone()
+}
+
+/// Microseconds of questions and answers on their way.
+fn turns(connection: &Value) -> u64 {
+    let parts = connection["account"]["parts"].as_array().unwrap();
+    let turns = parts.iter().find(|part| part["cause"] == "turns");
+    turns.and_then(|part| part["time_us"].as_u64()).unwrap_or_else(|| panic!("{connection:#}"))
+}
 
 /// The fields that TShark prints for each packet, in order.
 const FIELDS: [&str; 11] = [

@@ -33,9 +33,9 @@ pub fn server_user() -> Option<User> {
 }
 
 /// A server with a database of its own.
-struct Server {
+pub struct Server {
     running: Running,
-    address: SocketAddr,
+    pub address: SocketAddr,
     _data: TempDir,
 }
 
@@ -51,7 +51,7 @@ fn start(program: &Program, name: &str, words: &[&str]) -> Running {
 }
 
 impl Server {
-    fn new(program: &Program) -> Server {
+    pub fn new(program: &Program) -> Server {
         let data = tempfile::Builder::new().prefix("fullpipe-e2e-").tempdir().unwrap();
         if nix::unistd::geteuid().is_root() {
             let user = server_user().unwrap();
@@ -78,7 +78,7 @@ impl Server {
     }
 
     /// An orderly end, which leaves no process.
-    fn end(self) {
+    pub fn end(self) {
         self.running.signal(Signal::SIGINT);
         let ended = self.running.end();
         assert_eq!(ended.code, Some(0), "{ended:?}");

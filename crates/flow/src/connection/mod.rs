@@ -51,7 +51,7 @@ pub use stalls::StallFacts;
 pub(crate) use tracker::{CapturedSegment, Finished, Opening, Seen, Tracker};
 pub use vantage::{Place, Vantage, Warning};
 
-use crate::capture::segment::PayloadStart;
+use crate::capture::segment::{ApplicationProtocol, PayloadStart};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use std::net::SocketAddr;
 
@@ -109,6 +109,9 @@ pub struct Connection {
     /// SYN to final ACK of the handshake: the path's round trip, wherever the capture was taken.
     #[serde(rename = "handshake_rtt_us", with = "column::micros_optional")]
     pub handshake_rtt: Option<Duration>,
+    /// What the applications speak: as the first data of either says in clear text, else by the
+    /// port of one.
+    pub protocol: Option<ApplicationProtocol>,
     /// Where the capture was taken, as far as times show it.
     pub vantage: Vantage,
     /// Reasons to doubt the facts, from where and how the capture was taken.

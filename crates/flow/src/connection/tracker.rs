@@ -13,7 +13,7 @@ use super::relabel::{self, Relabelled};
 use super::series::MIN_INTERVAL;
 use super::warnings::warnings;
 use super::{Connection, Difference, Label, LabelSet, Labels, vantage};
-use crate::capture::segment::{Flags, FlowKey, Segment, SequenceNumber};
+use crate::capture::segment::{ApplicationProtocol, Flags, FlowKey, Segment, SequenceNumber};
 use crate::config::Config;
 use crate::limit::{CapturePoint, Verdict};
 use crate::trace::{Known, PathEnds, Recorder, Trace, TraceBounds};
@@ -347,6 +347,12 @@ impl Tracker {
         // side.
         let data = from_server.least_rtt().zip(from_client.least_rtt());
         let handshake = self.handshake.client_side().zip(self.handshake.server_side());
+        let said = [&from_client, &from_server].into_iter();
+        let registered = [ends[1 - client], ends[client]].into_iter();
+        let protocol = said
+            .filter_map(|half| half.begins.protocol())
+            .chain(registered.filter_map(|end| ApplicationProtocol::of_port(end.port())))
+            .next();
         let FinishedHalf { facts: client_to_server, verdict: of_client } =
             from_client.finish(config, rtt, client_scale);
         let FinishedHalf { facts: server_to_client, verdict: of_server } =
@@ -363,6 +369,7 @@ impl Tracker {
             start: self.start,
             duration: self.last.since(self.start),
             handshake_rtt: self.handshake.rtt(),
+            protocol,
             vantage: vantage::guess(handshake, data),
             warnings,
             client_to_server,

@@ -7,6 +7,7 @@
 //! next capture shows more.
 
 use super::Typical;
+use crate::capture::segment::ApplicationProtocol;
 use crate::limit::{Cause, Limit};
 use fullpipe_model::change::Change;
 use fullpipe_model::law::KernelVersion;
@@ -93,6 +94,20 @@ pub enum PacketRemedy {
     AskMoreOfSftp,
     /// Enlarge the windows of HTTP/2.
     GrowHttp2Window,
+    /// Have more requests of HTTP/1 under way.
+    AskMoreOfHttp1,
+    /// Have more commands of iSCSI under way, and larger bursts.
+    AskMoreOfIscsi,
+    /// Ask MySQL for more at a time.
+    AskMoreOfMysql,
+    /// Have more calls of NFS under way, and larger ones.
+    AskMoreOfNfs,
+    /// Ask PostgreSQL for more at a time.
+    AskMoreOfPostgresql,
+    /// Send Redis several commands at a time.
+    AskMoreOfRedis,
+    /// Have more requests of SMB under way, and larger ones.
+    AskMoreOfSmb,
     /// Make room for ACKs on their way back.
     MakeRoomForAcks,
     /// Let the sender's host send a connection's segments in their order.
@@ -273,6 +288,13 @@ impl Remedy {
                     | PacketRemedy::LeaveSshChannel
                     | PacketRemedy::AskMoreOfSftp
                     | PacketRemedy::GrowHttp2Window
+                    | PacketRemedy::AskMoreOfHttp1
+                    | PacketRemedy::AskMoreOfIscsi
+                    | PacketRemedy::AskMoreOfMysql
+                    | PacketRemedy::AskMoreOfNfs
+                    | PacketRemedy::AskMoreOfPostgresql
+                    | PacketRemedy::AskMoreOfRedis
+                    | PacketRemedy::AskMoreOfSmb
                     | PacketRemedy::MakeRoomForAcks
                     | PacketRemedy::SendInOrder
             ),
@@ -281,6 +303,25 @@ impl Remedy {
             }
             // They are counted, whatever the limit is.
             Remedy::Machine(_) => false,
+        }
+    }
+}
+
+impl PacketRemedy {
+    /// What has more asked for, or under way, at a time, where a protocol has settings for it.
+    pub const fn ask_more_of(protocol: ApplicationProtocol) -> Option<Self> {
+        match protocol {
+            ApplicationProtocol::Http1 => Some(PacketRemedy::AskMoreOfHttp1),
+            ApplicationProtocol::Iscsi => Some(PacketRemedy::AskMoreOfIscsi),
+            ApplicationProtocol::Mysql => Some(PacketRemedy::AskMoreOfMysql),
+            ApplicationProtocol::Nfs => Some(PacketRemedy::AskMoreOfNfs),
+            ApplicationProtocol::Postgresql => Some(PacketRemedy::AskMoreOfPostgresql),
+            ApplicationProtocol::Redis => Some(PacketRemedy::AskMoreOfRedis),
+            ApplicationProtocol::Smb => Some(PacketRemedy::AskMoreOfSmb),
+            ApplicationProtocol::Http2
+            | ApplicationProtocol::Rsync
+            | ApplicationProtocol::Ssh
+            | ApplicationProtocol::Tls => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Cell, Column, Kind, Place, Record, SCHEMA_VERSION};
 use crate::account::{AccountPart, Cause, spent_on};
+use crate::capture::segment::ApplicationProtocol;
 use crate::connection::{Connection, Counted, Direction, DirectionFacts, Label, Warning};
 use crate::diagnosis::{DiagnosedConnection, Diagnosis};
 use fullpipe_model::units::{Bytes, Duration};
@@ -186,6 +187,15 @@ pub static CONNECTIONS: &[C] = &[
     C::new("completeness", Kind::Number, "", "what of it was seen: Wireshark's bits", |row| {
         Cell::number(row.connection().completeness)
     }),
+    C::new(
+        "protocol",
+        Kind::Text,
+        "neither end says it",
+        "what the applications speak, by their first data in clear text, else by a port that is \
+         registered for it: `http1`, `http2`, `iscsi`, `mysql`, `nfs`, `postgresql`, `redis`, \
+         `rsync`, `smb`, `ssh` or `tls`",
+        |row| Cell::word(row.connection().protocol.map(ApplicationProtocol::name)),
+    ),
     C::new(
         "captured_at",
         Kind::Text,

@@ -12,10 +12,11 @@ use chinese::Chinese;
 use english::English;
 use fullpipe_flow::Language;
 use fullpipe_flow::account::{Account, AccountPart, Cause};
+use fullpipe_flow::capture::segment::ApplicationProtocol;
 use fullpipe_flow::connection::{Connection, Direction};
 use fullpipe_flow::diagnosis::live::Answer;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, PacketCause, SubCause};
-use fullpipe_flow::finding::{Finding, Remedy};
+use fullpipe_flow::finding::{Finding, PacketRemedy, Remedy};
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::change::Change;
 use fullpipe_model::units::Duration;
@@ -95,7 +96,8 @@ pub fn answer(
     if is_application && network.as_secs_f64() < SMALL * account.time.as_secs_f64() {
         claim += words.no_network();
     }
-    let (remedy, who) = (words.remedy(first.cause), words.who(WhoActs::against(first)));
+    let remedy = against(first.cause, explained.connection.protocol, language);
+    let who = words.who(WhoActs::against(first));
     let held = match first.cause {
         Cause::Transfer(limit) => {
             first.direction.map(|direction| HeldData { direction, limit, remedy: None })
@@ -219,8 +221,23 @@ pub(super) fn against_wait(
     answer: &Answer,
     language: Language,
 ) -> Option<(Option<&'static str>, &'static str)> {
-    let (wait, words) = (longest_wait(answer)?, sentences(language));
-    Some((words.remedy(wait.cause), words.who(WhoActs::against(wait))))
+    let wait = longest_wait(answer)?;
+    let ends = [answer.remote, answer.local].into_iter();
+    let protocol = ends.filter_map(|end| ApplicationProtocol::of_port(end.port())).next();
+    let remedy = against(wait.cause, protocol, language);
+    Some((remedy, sentences(language).who(WhoActs::against(wait))))
+}
+
+/// What changes what took the time; where the two ends wait for each other, with the settings of
+/// the protocol that they speak.
+fn against(
+    cause: Cause,
+    protocol: Option<ApplicationProtocol>,
+    language: Language,
+) -> Option<&'static str> {
+    let asks = protocol.filter(|_| cause == Cause::Turns).and_then(PacketRemedy::ask_more_of);
+    asks.map(|remedy| language.remedy(Remedy::Packets(remedy)))
+        .or_else(|| sentences(language).remedy(cause))
 }
 
 /// All parts that took a thousandth of the time or more, as a table.

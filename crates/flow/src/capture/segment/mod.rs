@@ -7,11 +7,13 @@
 
 mod flow_key;
 mod options;
+mod protocol;
 mod record;
 mod sequence;
 
 pub use flow_key::FlowKey;
 pub use options::{SackBlocks, TcpOptions};
+pub use protocol::ApplicationProtocol;
 pub use record::{PayloadStart, SshSoftware};
 pub use sequence::SequenceNumber;
 

@@ -1,5 +1,6 @@
 //! How a payload begins: what the applications speak, as far as it is said in clear text.
 
+use super::ApplicationProtocol;
 use strum::{EnumIter, IntoStaticStr};
 
 /// What a segment's payload begins with.
@@ -19,6 +20,8 @@ pub enum PayloadStart {
     Ssh(SshSoftware),
     /// What a client of HTTP/2 says first (RFC 9113 section 3.4).
     Http2Preface,
+    /// Another protocol's first words.
+    Says(ApplicationProtocol),
 }
 
 /// Who speaks SSH, as its identification says.
@@ -77,7 +80,24 @@ impl PayloadStart {
             [b'P', b'R', b'I', b' ', ..] if payload.starts_with(b"PRI * HTTP/2.0\r\n") => {
                 Self::Http2Preface
             }
+            // The first bytes of all others.
+            [0 | b'*' | b'@' | b'C'..=b'T', ..]
+            | [_, _, 0, 0, 10, ..]
+            | [0x80..=0xff, _, _, _, _, _, _, _, 0, 0, 0, 0, ..] => {
+                ApplicationProtocol::of(payload).map_or(Self::Other, Self::Says)
+            }
             _ => Self::Other,
+        }
+    }
+
+    /// The protocol that it says.
+    pub const fn protocol(self) -> Option<ApplicationProtocol> {
+        match self {
+            Self::Other => None,
+            Self::ClientHello { .. } | Self::Handshake => Some(ApplicationProtocol::Tls),
+            Self::Ssh(_) => Some(ApplicationProtocol::Ssh),
+            Self::Http2Preface => Some(ApplicationProtocol::Http2),
+            Self::Says(protocol) => Some(protocol),
         }
     }
 }
@@ -187,7 +207,6 @@ mod tests {
             &[22, 3, 1, 65, 1, 1],
             &[22, 3, 1, 0, 3, 1],
             &[22, 2, 1, 2, 0, 1],
-            b"GET / HTTP/1.1",
             b"PRI * HTTP/1.0",
             b"SSL",
         ] {

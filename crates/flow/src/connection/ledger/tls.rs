@@ -47,7 +47,7 @@ impl Ledger {
         let is_in_tls = match start {
             PayloadStart::ClientHello { .. } => true,
             PayloadStart::Handshake => was_in_tls,
-            PayloadStart::Other | PayloadStart::Ssh(_) | PayloadStart::Http2Preface => false,
+            _ => false,
         };
         self.flags &= !(IN_TLS | AFTER_TLS);
         self.flags |= match (is_in_tls, was_in_tls) {

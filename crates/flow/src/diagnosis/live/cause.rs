@@ -3,7 +3,7 @@
 //! names the numbers that it rests on.
 
 use super::Observed;
-use crate::diagnosis::subcause::SSH_PORT;
+use crate::capture::segment::ApplicationProtocol;
 use crate::diagnosis::{Allowed, SSH_CHANNEL, SocketCause};
 use crate::limit::{Cause, Limit, Verdict};
 use fullpipe_model::limit::End;
@@ -170,8 +170,11 @@ pub(super) fn ssh_channel(seen: &Observed<'_>, verdict: &Verdict) -> Option<Sock
 /// Whether the connection is one of SSH, by its port or by the program at this end.
 fn is_ssh(seen: &Observed<'_>) -> bool {
     let sample = seen.samples.first();
-    sample.is_some_and(|one| one.local.port() == SSH_PORT || one.remote.port() == SSH_PORT)
-        || SSH_PROGRAMS.contains(&seen.host.program)
+    sample.is_some_and(|one| {
+        [one.local, one.remote]
+            .map(|end| ApplicationProtocol::of_port(end.port()))
+            .contains(&Some(ApplicationProtocol::Ssh))
+    }) || SSH_PROGRAMS.contains(&seen.host.program)
 }
 
 /// Why the sender's buffer is no larger.

@@ -195,6 +195,7 @@ fn connection(
         start: start.at,
         duration: end.at.since(start.at),
         handshake_rtt: None,
+        protocol: None,
         vantage: Vantage { place, confidence: 1.0 },
         warnings: vec![Warning::NoPackets],
         client_to_server,

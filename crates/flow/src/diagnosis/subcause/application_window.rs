@@ -4,7 +4,8 @@
 //! window; one request after another for blocks of one size is a window of one block.
 
 use super::protocol_window::{SFTP_BLOCK, is_about};
-use super::{DataSeen, ProtocolWindow};
+use super::{DataSeen, KnownWindow, ProtocolWindow};
+use crate::capture::segment::ApplicationProtocol;
 use crate::connection::GrantFacts;
 use crate::limit::{Evidence, Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration};
@@ -208,8 +209,12 @@ fn is_sharp(grants: &GrantFacts, is_of_a_program: bool, segment: u64) -> bool {
 fn is_of_a_program(protocol: ProtocolWindow, bound: Bytes, step: Bytes) -> bool {
     match protocol {
         ProtocolWindow::SftpRequests(_) => is_about(step, SFTP_BLOCK),
-        ProtocolWindow::SshChannel(_) | ProtocolWindow::Http2 => is_round(bound, ABOUT_ROUND),
-        ProtocolWindow::Unknown => false,
+        ProtocolWindow::SshChannel(_) => is_round(bound, ABOUT_ROUND),
+        ProtocolWindow::Http2 => {
+            is_round(bound, ABOUT_ROUND)
+                || KnownWindow::like(ApplicationProtocol::Http2, bound).next().is_some()
+        }
+        ProtocolWindow::Of(_) | ProtocolWindow::Unknown => false,
     }
 }
 

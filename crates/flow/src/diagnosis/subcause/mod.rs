@@ -11,6 +11,7 @@ mod application_window;
 mod delayed_ack;
 mod host_reordering;
 mod idle_restart;
+mod known_windows;
 mod machine;
 mod no_answer;
 mod path_mtu;
@@ -27,11 +28,11 @@ pub(super) use application_window::WindowHolds;
 pub use delayed_ack::DelayedAck;
 pub use host_reordering::HostReordering;
 pub use idle_restart::IdleRestart;
+pub use known_windows::{KNOWN_WINDOWS, KnownWindow};
 pub use machine::{CountedEvent, FlowCapRule, MachineCause};
 pub use no_answer::NoAnswer;
 pub use path_mtu::PathMtu;
 pub use policer::Policer;
-pub(super) use protocol_window::SSH_PORT;
 pub use protocol_window::{HTTP2_INITIAL, ProtocolWindow, SFTP_BLOCK, SSH_CHANNEL};
 pub use sharing::Sharing;
 pub(super) use sharing::{may_share, sharing};
@@ -352,6 +353,10 @@ impl PacketCause {
                 ProtocolWindow::SshChannel(_) => PacketRemedy::LeaveSshChannel,
                 ProtocolWindow::SftpRequests(_) => PacketRemedy::AskMoreOfSftp,
                 ProtocolWindow::Http2 => PacketRemedy::GrowHttp2Window,
+                ProtocolWindow::Of(protocol) => match PacketRemedy::ask_more_of(protocol) {
+                    Some(remedy) => remedy,
+                    None => PacketRemedy::GrowApplicationWindow,
+                },
                 ProtocolWindow::Unknown => PacketRemedy::GrowApplicationWindow,
             },
             PacketCause::AckPath(_) => PacketRemedy::MakeRoomForAcks,

@@ -2,7 +2,7 @@
 //! and what one message grants.
 
 use super::DataSeen;
-use crate::capture::segment::{PayloadStart, SshSoftware};
+use crate::capture::segment::{ApplicationProtocol, PayloadStart, SshSoftware};
 use fullpipe_model::units::Bytes;
 
 /// A window above TCP.
@@ -14,6 +14,8 @@ pub enum ProtocolWindow {
     SftpRequests(u64),
     /// Of a stream or a connection of HTTP/2 (RFC 9113 section 5.2), unless TLS hides another.
     Http2,
+    /// Of another protocol that is known, and whose own window is not.
+    Of(ApplicationProtocol),
     /// Of a protocol that does not say what it is.
     Unknown,
 }
@@ -28,8 +30,6 @@ pub const SFTP_BLOCK: Bytes = Bytes::new(1 << 15);
 /// What a stream of HTTP/2 may carry unless its receiver grants more (RFC 9113 section 6.9.2).
 pub const HTTP2_INITIAL: Bytes = Bytes::new(65_535);
 
-/// The port of SSH.
-pub const SSH_PORT: u16 = 22;
 /// A protocol's own words add no more than this part to what it grants.
 const OVERHEAD: f64 = 0.03;
 
@@ -37,8 +37,8 @@ impl ProtocolWindow {
     /// The one that holds this data. One message of the peer grants `step`, of `bound` in all.
     pub(super) fn of(seen: DataSeen<'_>, bound: Bytes, step: Option<Bytes>) -> Self {
         let (sender, receiver) = (seen.facts().begins, seen.receiver_facts().begins);
-        let is_ssh = seen.connection.server.port() == SSH_PORT
-            || [sender, receiver].iter().any(|begins| matches!(begins, PayloadStart::Ssh(_)));
+        let protocol = seen.connection.protocol;
+        let is_ssh = protocol == Some(ApplicationProtocol::Ssh);
         let is_http2 = [sender, receiver].iter().any(|begins| {
             // What the server chose is encrypted, and many captures are cut before the offer.
             matches!(
@@ -61,7 +61,13 @@ impl ProtocolWindow {
             }
             () if is_ssh => ProtocolWindow::SshChannel(software),
             () if is_http2 => ProtocolWindow::Http2,
-            () => ProtocolWindow::Unknown,
+            () => match protocol {
+                // What TLS hides is not known, nor what HTTP/1 was upgraded to: it has no window.
+                Some(ApplicationProtocol::Tls | ApplicationProtocol::Http1) | None => {
+                    ProtocolWindow::Unknown
+                }
+                Some(protocol) => ProtocolWindow::Of(protocol),
+            },
         }
     }
 
@@ -70,13 +76,22 @@ impl ProtocolWindow {
         match self {
             ProtocolWindow::SshChannel(_) => is_about(bound, SSH_CHANNEL),
             ProtocolWindow::Http2 => is_about(bound, HTTP2_INITIAL),
-            ProtocolWindow::SftpRequests(_) | ProtocolWindow::Unknown => false,
+            ProtocolWindow::SftpRequests(_) | ProtocolWindow::Of(_) | ProtocolWindow::Unknown => {
+                false
+            }
         }
     }
 
     /// Whether the end that asks sets it, in both directions, and not the end that receives.
     pub(crate) const fn is_the_clients(self) -> bool {
-        matches!(self, ProtocolWindow::SftpRequests(_))
+        match self {
+            ProtocolWindow::SftpRequests(_) => true,
+            // They ask, and are answered, whichever way the data goes.
+            ProtocolWindow::Of(protocol) => !matches!(protocol, ApplicationProtocol::Rsync),
+            ProtocolWindow::SshChannel(_) | ProtocolWindow::Http2 | ProtocolWindow::Unknown => {
+                false
+            }
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! What packets show behind a limit.
 
+use crate::capture::segment::ApplicationProtocol;
 use crate::diagnosis::{
-    AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart, NoAnswer,
-    PacketCause, PathMtu, Policer, ProtocolWindow, SFTP_BLOCK, SSH_CHANNEL, ScaleSign, Sharing,
-    Timeouts, WindowScale,
+    AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart,
+    KnownWindow, NoAnswer, PacketCause, PathMtu, Policer, ProtocolWindow, SFTP_BLOCK, SSH_CHANNEL,
+    ScaleSign, Sharing, Timeouts, WindowScale,
 };
 use fullpipe_model::units::{Bytes, Duration};
 
@@ -157,8 +158,19 @@ fn named(protocol: ProtocolWindow, bound: Bytes) -> String {
             )
         }
         ProtocolWindow::Http2 => {
-            " (HTTP/2, unless TLS hides another protocol: of a stream, or of the connection)".into()
+            let like: Vec<_> = KnownWindow::like(ApplicationProtocol::Http2, bound)
+                .map(KnownWindow::named)
+                .collect();
+            let like = match like.is_empty() {
+                true => String::new(),
+                false => format!("; as large as the default of {}", like.join(", and of ")),
+            };
+            format!(
+                " (HTTP/2, unless TLS hides another protocol: of a stream, or of the \
+                 connection{like})"
+            )
         }
+        ProtocolWindow::Of(protocol) => format!(" ({})", protocol.words()),
         ProtocolWindow::Unknown => String::new(),
     }
 }

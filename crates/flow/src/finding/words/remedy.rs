@@ -148,7 +148,14 @@ const fn of_packets(remedy: PacketRemedy) -> &'static str {
         PacketRemedy::GrowApplicationWindow
         | PacketRemedy::LeaveSshChannel
         | PacketRemedy::AskMoreOfSftp
-        | PacketRemedy::GrowHttp2Window => of_window(remedy),
+        | PacketRemedy::GrowHttp2Window
+        | PacketRemedy::AskMoreOfHttp1
+        | PacketRemedy::AskMoreOfIscsi
+        | PacketRemedy::AskMoreOfMysql
+        | PacketRemedy::AskMoreOfNfs
+        | PacketRemedy::AskMoreOfPostgresql
+        | PacketRemedy::AskMoreOfRedis
+        | PacketRemedy::AskMoreOfSmb => of_window(remedy),
         PacketRemedy::MakeRoomForAcks => {
             "give the ACKs room on their way back: fewer uploads beside this download, a \
              queue there that shares fairly or thins ACKs out (tc-fq_codel, tc-cake with \
@@ -250,6 +257,40 @@ const fn of_window(remedy: PacketRemedy) -> &'static str {
              initial_connection_window_size or adaptive_window; gRPC: its BDP estimator; \
              Go: http2.Server's MaxUploadBufferPerStream and PerConnection); HTTP/1.1 has \
              no such window"
+        }
+        PacketRemedy::AskMoreOfHttp1 => {
+            "ask for more at a time: several requests at once (HTTP/2, or more connections), fewer \
+             and larger ones, or none for what a cache has; or move the two ends nearer"
+        }
+        PacketRemedy::AskMoreOfIscsi => {
+            "have more under way: deeper queues at the initiator (open-iscsi: \
+             node.session.queue_depth, node.session.cmds_max), larger bursts at both ends \
+             (MaxBurstLength, FirstBurstLength; InitialR2T=No and ImmediateData=Yes save a round \
+             trip for each write), several sessions"
+        }
+        PacketRemedy::AskMoreOfMysql => {
+            "ask for more at a time: a join in place of a query for each row, many rows in one \
+             INSERT (Connector/J: rewriteBatchedStatements), a larger fetch size where a cursor \
+             reads (useCursorFetch, defaultFetchSize); or move the two ends nearer"
+        }
+        PacketRemedy::AskMoreOfNfs => {
+            "have more under way: the mount options rsize and wsize as large as the server grants \
+             (1 MiB) and nconnect (several connections), a larger read_ahead_kb of the mount \
+             (/sys/class/bdi); fewer questions for attributes (actimeo)"
+        }
+        PacketRemedy::AskMoreOfPostgresql => {
+            "ask for more at a time: a larger fetch size where a cursor reads (FETCH; JDBC: \
+             defaultRowFetchSize; psql: FETCH_COUNT), a join in place of a query for each row, \
+             statements by pipeline mode, in batches or by COPY; or move the two ends nearer"
+        }
+        PacketRemedy::AskMoreOfRedis => {
+            "send several commands before the first is answered (a pipeline), or one for many keys \
+             (MGET, MSET, a script); or move the two ends nearer"
+        }
+        PacketRemedy::AskMoreOfSmb => {
+            "have more under way: several files at a time (robocopy /MT), larger requests \
+             (mount.cifs: rsize, wsize), several connections (multichannel; mount.cifs: \
+             max_channels), or more credits where the server grants few"
         }
         _ => {
             "raise the window of the protocol that both applications speak, at the \

@@ -1,9 +1,10 @@
 //! What packets show behind a limit.
 
+use crate::capture::segment::ApplicationProtocol;
 use crate::diagnosis::{
-    AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart, NoAnswer,
-    PacketCause, PathMtu, Policer, ProtocolWindow, SFTP_BLOCK, SSH_CHANNEL, ScaleSign, Sharing,
-    Timeouts, WindowScale,
+    AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart,
+    KnownWindow, NoAnswer, PacketCause, PathMtu, Policer, ProtocolWindow, SFTP_BLOCK, SSH_CHANNEL,
+    ScaleSign, Sharing, Timeouts, WindowScale,
 };
 use fullpipe_model::units::{Bytes, Duration};
 
@@ -144,7 +145,17 @@ fn named(protocol: ProtocolWindow, bound: Bytes) -> String {
         ProtocolWindow::Http2 if protocol.is_usual(bound) => {
             format!("（HTTP/2：接收端没有追加额度，仅 {} 字节）", HTTP2_INITIAL.get())
         }
-        ProtocolWindow::Http2 => "（HTTP/2，除非 TLS 里是别的协议：流或连接的窗口）".into(),
+        ProtocolWindow::Http2 => {
+            let like: Vec<_> = KnownWindow::like(ApplicationProtocol::Http2, bound)
+                .map(KnownWindow::named)
+                .collect();
+            let like = match like.is_empty() {
+                true => String::new(),
+                false => format!("；与这些默认值相同：{}", like.join("；")),
+            };
+            format!("（HTTP/2，除非 TLS 里是别的协议：流或连接的窗口{like}）")
+        }
+        ProtocolWindow::Of(protocol) => format!("（{}）", protocol.words()),
         ProtocolWindow::Unknown => String::new(),
     }
 }

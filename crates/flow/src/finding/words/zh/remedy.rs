@@ -129,6 +129,35 @@ const fn of_packets(remedy: PacketRemedy) -> &'static str {
              adaptive_window；gRPC：其 BDP 估计器；Go：http2.Server 的 \
              MaxUploadBufferPerStream 与 PerConnection）；HTTP/1.1 没有这种窗口"
         }
+        PacketRemedy::AskMoreOfHttp1 => {
+            "一次请求更多：同时多个请求（HTTP/2 或多条连接）、更少而更大的请求，缓存里有的就不再请求；\
+             或让两端更近"
+        }
+        PacketRemedy::AskMoreOfIscsi => {
+            "让更多请求在途：调大发起端的队列（open-iscsi：node.session.queue_depth、\
+             node.session.cmds_max）和两端的突发长度（MaxBurstLength、FirstBurstLength；\
+             InitialR2T=No 与 ImmediateData=Yes 可为每次写省一个往返），使用多个会话"
+        }
+        PacketRemedy::AskMoreOfMysql => {
+            "一次请求更多：用连接查询代替逐行查询，一条 INSERT 写多行（Connector/J：\
+             rewriteBatchedStatements），用游标读取时调大 fetch size（useCursorFetch、\
+             defaultFetchSize）；或让两端更近"
+        }
+        PacketRemedy::AskMoreOfNfs => {
+            "让更多请求在途：挂载选项 rsize、wsize 用服务器允许的最大值（1 MiB），nconnect（多条连接），\
+             调大挂载的 read_ahead_kb（/sys/class/bdi）；减少属性查询（actimeo）"
+        }
+        PacketRemedy::AskMoreOfPostgresql => {
+            "一次请求更多：用游标读取时调大 fetch size（FETCH；JDBC：defaultRowFetchSize；psql：\
+             FETCH_COUNT），用连接查询代替逐行查询，语句用流水线模式、批处理或 COPY；或让两端更近"
+        }
+        PacketRemedy::AskMoreOfRedis => {
+            "在第一个应答之前发出多个命令（流水线），或一个命令处理多个键（MGET、MSET、脚本）；或让两端更近"
+        }
+        PacketRemedy::AskMoreOfSmb => {
+            "让更多请求在途：同时复制多个文件（robocopy /MT），更大的请求（mount.cifs：rsize、wsize），\
+             多条连接（多通道；mount.cifs：max_channels），服务器授予的信用太少时加大信用"
+        }
         PacketRemedy::GrowApplicationWindow => {
             "在接收端应用中调大两端应用所用协议的窗口（HTTP/2：SETTINGS_INITIAL_WINDOW_SIZE 及连接\
              级窗口；SSH：通道窗口更大的实现；SMB：更多 credits），或一次请求更多；多个连接各有自\
