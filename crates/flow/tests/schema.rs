@@ -1,7 +1,7 @@
 //! The pages that show the schema's tables are held to them: `FULLPIPE_FIGURES=1`
 //! (`cargo xtask figures`) writes them anew.
 
-use fullpipe_flow::diagnosis::KNOWN_WINDOWS;
+use fullpipe_flow::diagnosis::{HTTP2_WINDOWS, SSH_WINDOWS};
 use fullpipe_flow::schema::{
     CAPTURE_PROBLEMS, CONNECTIONS, FINDINGS, INTERVALS, LIVE_CONNECTIONS, PACKETS, RENAMED, RUNS,
     SAMPLES, SCENARIOS, SCHEMA_VERSION, SPANS, SUB_CAUSES, TRUTH_INTERVALS, WHOLES, markdown,
@@ -51,7 +51,7 @@ fn the_pages_show_the_tables() {
     let mut windows =
         "| protocol | window | program | what changes it | read in |\n|---|---|---|---|---|\n"
             .to_owned();
-    for known in KNOWN_WINDOWS {
+    for known in HTTP2_WINDOWS.into_iter().chain(SSH_WINDOWS) {
         let setting = known.setting.map_or("nothing".to_owned(), |setting| format!("`{setting}`"));
         windows += &format!(
             "| {} | {:#} | {} | {setting} | {} |\n",

@@ -188,15 +188,6 @@ pub static CONNECTIONS: &[C] = &[
         Cell::number(row.connection().completeness)
     }),
     C::new(
-        "protocol",
-        Kind::Text,
-        "neither end says it",
-        "what the applications speak, by their first data in clear text, else by a port that is \
-         registered for it: `http1`, `http2`, `iscsi`, `mysql`, `nfs`, `postgresql`, `redis`, \
-         `rsync`, `smb`, `ssh` or `tls`",
-        |row| Cell::word(row.connection().protocol.map(ApplicationProtocol::name)),
-    ),
-    C::new(
         "captured_at",
         Kind::Text,
         "",
@@ -487,4 +478,13 @@ pub static CONNECTIONS: &[C] = &[
     time!("tls_us", "round trips of the handshake of TLS", |counted| {
         spent_on(counted, Cause::Tls)
     }),
+    C::new(
+        "protocol",
+        Kind::Text,
+        "neither end says it",
+        "what the applications speak, by their first data in clear text, else by a port that is \
+         registered for it: `http1`, `http2`, `iscsi`, `mysql`, `nfs`, `postgresql`, `redis`, \
+         `rsync`, `smb`, `ssh` or `tls`",
+        |row| Cell::word(row.connection().protocol.map(ApplicationProtocol::name)),
+    ),
 ];

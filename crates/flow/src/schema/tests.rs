@@ -322,6 +322,7 @@ fn the_changes_of_names_since_version_1_are_listed() {
             "peer_gone_us",
             "last_wait_us",
             "tls_us",
+            "protocol",
         ],
         "new in version 2"
     );

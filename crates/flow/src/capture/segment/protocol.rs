@@ -41,17 +41,8 @@ const NFS_PROGRAM: u32 = 100_003;
 /// A login of iSCSI that is sent at once, and where the text behind its header begins.
 const ISCSI_LOGIN: u8 = 0x43;
 const ISCSI_HEADER: usize = 48;
-const METHODS: [&[u8]; 9] = [
-    b"GET ",
-    b"PUT ",
-    b"POST ",
-    b"HEAD ",
-    b"PATCH ",
-    b"TRACE ",
-    b"DELETE ",
-    b"CONNECT ",
-    b"OPTIONS ",
-];
+const METHODS: [&[u8]; 8] =
+    [b"GET ", b"PUT ", b"POST ", b"HEAD ", b"PATCH ", b"TRACE ", b"DELETE ", b"OPTIONS "];
 
 /// Ports that are registered for one (IANA's Service Name and Transport Protocol Port Number
 /// Registry), and little else uses.
@@ -127,11 +118,19 @@ impl ApplicationProtocol {
                 Some(Self::Iscsi)
             }
             _ if payload.starts_with(b"@RSYNCD: ") => Some(Self::Rsync),
-            _ if payload.starts_with(b"HTTP/1.") => Some(Self::Http1),
-            _ if METHODS.iter().any(|method| payload.starts_with(method)) => Some(Self::Http1),
+            _ if payload.starts_with(b"HTTP/1.") || is_request(payload) => Some(Self::Http1),
             _ => None,
         }
     }
+}
+
+/// Whether it is a method and the beginning of a target (RFC 9112 section 3.2). RTSP and SIP have
+/// methods of the same names, and targets of their own.
+fn is_request(payload: &[u8]) -> bool {
+    let target = METHODS.iter().find_map(|method| payload.strip_prefix(*method));
+    target.is_some_and(|target| target.starts_with(b"/") || target.starts_with(b"http"))
+        || payload.starts_with(b"OPTIONS * HTTP/1")
+        || payload.starts_with(b"CONNECT ")
 }
 
 /// Whether a server's version ends within a packet of this length.
@@ -177,7 +176,7 @@ mod tests {
             (&call, ApplicationProtocol::Nfs, 20),
             (&login, ApplicationProtocol::Iscsi, 62),
             (b"@RSYNCD: 31.0 sha512\n", ApplicationProtocol::Rsync, 9),
-            (b"GET /file HTTP/1.1\r\n", ApplicationProtocol::Http1, 4),
+            (b"GET /file HTTP/1.1\r\n", ApplicationProtocol::Http1, 5),
         ];
         for (payload, protocol, least) in told {
             assert_eq!(ApplicationProtocol::of(payload), Some(protocol), "{payload:?}");
@@ -206,6 +205,9 @@ mod tests {
             b"*\r\n$3",
             b"*3\r\n+OK",
             b"GETS x",
+            b"OPTIONS rtsp://host/stream RTSP/1.0",
+            b"OPTIONS sip:host SIP/2.0",
+            b"OPTIONS * RTSP/1.0",
             b"HTTP/2",
             b"C",
         ] {

@@ -4,7 +4,7 @@ use super::*;
 use crate::capture::LinkType;
 use fullpipe_model::units::Bytes;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 const MS: i64 = 1_000_000;
@@ -93,6 +93,8 @@ struct Simulated {
     /// Acknowledgements that the server's capture does not have.
     acks_absent: u64,
     ids: u16,
+    /// Segments of which a copy has passed the first place, or was lost before it.
+    begun: BTreeSet<u32>,
 }
 
 const SYN: u8 = 2;
@@ -115,6 +117,7 @@ impl Simulated {
             known: Fates::default(),
             acks_absent: 0,
             ids: 1,
+            begun: BTreeSet::new(),
         };
         it.run();
         it
@@ -151,9 +154,11 @@ impl Simulated {
         let half = self.world.rtt / 2;
         let data = self.packet(true, at, 1 + number * SEGMENT, SEGMENT, ACK);
         if self.chance(self.world.lost_before) {
-            self.known.lost_before += 1;
+            // Of what has passed already, or is absent already, no capture shows one loss more.
+            self.known.lost_before += u64::from(self.begun.insert(number));
             return None;
         }
+        self.begun.insert(number);
         self.known.sent += 1;
         let is_lost = self.chance(self.world.lost);
         if is_lost {

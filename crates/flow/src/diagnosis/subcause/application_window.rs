@@ -5,7 +5,6 @@
 
 use super::protocol_window::{SFTP_BLOCK, is_about};
 use super::{DataSeen, KnownWindow, ProtocolWindow};
-use crate::capture::segment::ApplicationProtocol;
 use crate::connection::GrantFacts;
 use crate::limit::{Evidence, Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration};
@@ -211,8 +210,7 @@ fn is_of_a_program(protocol: ProtocolWindow, bound: Bytes, step: Bytes) -> bool 
         ProtocolWindow::SftpRequests(_) => is_about(step, SFTP_BLOCK),
         ProtocolWindow::SshChannel(_) => is_round(bound, ABOUT_ROUND),
         ProtocolWindow::Http2 => {
-            is_round(bound, ABOUT_ROUND)
-                || KnownWindow::like(ApplicationProtocol::Http2, bound).next().is_some()
+            is_round(bound, ABOUT_ROUND) || KnownWindow::http2_like(bound).next().is_some()
         }
         ProtocolWindow::Of(_) | ProtocolWindow::Unknown => false,
     }

@@ -1,7 +1,7 @@
 //! Windows above TCP that programs grant unless they are told otherwise, with the setting that
 //! changes each and where that was read.
 
-use super::protocol_window::is_about;
+use super::protocol_window::{SSH_CHANNEL, is_about};
 use crate::capture::segment::ApplicationProtocol;
 use fullpipe_model::units::Bytes;
 
@@ -16,7 +16,8 @@ pub struct KnownWindow {
     pub program: &'static str,
     /// What changes it; `None` where nothing does.
     pub setting: Option<&'static str>,
-    /// Where the size was read, in November 2026.
+    /// Where the size was read, in November 2026. The report's page has no room for it.
+    #[cfg(not(target_arch = "wasm32"))]
     pub source: &'static str,
 }
 
@@ -29,19 +30,17 @@ impl KnownWindow {
         }
     }
 
-    /// Those of a protocol that are as large as what was found.
-    pub fn like(protocol: ApplicationProtocol, bound: Bytes) -> impl Iterator<Item = Self> {
-        KNOWN_WINDOWS
-            .into_iter()
-            .filter(move |known| known.protocol == protocol && is_about(bound, known.window))
+    /// Those of HTTP/2 that are as large as what was found.
+    pub fn http2_like(bound: Bytes) -> impl Iterator<Item = Self> {
+        HTTP2_WINDOWS.into_iter().filter(move |known| is_about(bound, known.window))
     }
 }
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// By protocol and size.
-pub const KNOWN_WINDOWS: [KnownWindow; 15] = [
+/// Of HTTP/2, by size.
+pub const HTTP2_WINDOWS: [KnownWindow; 10] = [
     http2(
         65_535,
         "Node.js, and whoever grants no more",
@@ -75,7 +74,7 @@ pub const KNOWN_WINDOWS: [KnownWindow; 15] = [
     http2(
         MIB,
         "Go net/http server",
-        "http2.Server.MaxUploadBufferPerStream, HTTP2Config.MaxReceiveBufferPerStream",
+        "http2.Server.MaxUploadBufferPerStream",
         "net/http of Go 1.26, h2_bundle.go",
     ),
     http2(
@@ -97,41 +96,23 @@ pub const KNOWN_WINDOWS: [KnownWindow; 15] = [
         "initial_connection_window_size",
         "hyper 1.12, proto/h2/client.rs",
     ),
-    KnownWindow {
-        protocol: ApplicationProtocol::Ssh,
-        window: Bytes::new(2 * MIB),
-        program: "OpenSSH",
-        setting: None,
-        source: "OpenSSH's channels.h, CHAN_SES_WINDOW_DEFAULT",
-    },
-    KnownWindow {
-        protocol: ApplicationProtocol::Ssh,
-        window: Bytes::new(2 * MIB),
-        program: "Go's x/crypto/ssh",
-        setting: None,
-        source: "its mux.go and channel.go, channelWindowSize",
-    },
-    KnownWindow {
-        protocol: ApplicationProtocol::Ssh,
-        window: Bytes::new(2 * MIB),
-        program: "libssh2 (curl)",
-        setting: Some("libssh2_channel_open_ex's window_size"),
-        source: "libssh2.h, LIBSSH2_CHANNEL_WINDOW_DEFAULT",
-    },
-    KnownWindow {
-        protocol: ApplicationProtocol::Ssh,
-        window: Bytes::new(2 * MIB),
-        program: "paramiko",
-        setting: Some("Transport's default_window_size"),
-        source: "its common.py, DEFAULT_WINDOW_SIZE",
-    },
-    KnownWindow {
-        protocol: ApplicationProtocol::Ssh,
-        window: Bytes::new(2 * MIB),
-        program: "OpenSSH sftp (64 requests of 32 KiB)",
-        setting: Some("sftp -R, -B"),
-        source: "sftp-client.h, DEFAULT_NUM_REQUESTS and DEFAULT_COPY_BUFLEN",
-    },
+];
+
+/// Of SSH.
+pub const SSH_WINDOWS: [KnownWindow; 5] = [
+    ssh("OpenSSH", None, "OpenSSH's channels.h, CHAN_SES_WINDOW_DEFAULT"),
+    ssh("Go's x/crypto/ssh", None, "its mux.go and channel.go, channelWindowSize"),
+    ssh(
+        "libssh2 (curl)",
+        Some("libssh2_channel_open_ex's window_size"),
+        "libssh2.h, LIBSSH2_CHANNEL_WINDOW_DEFAULT",
+    ),
+    ssh("paramiko", Some("Transport's default_window_size"), "its common.py, DEFAULT_WINDOW_SIZE"),
+    ssh(
+        "OpenSSH sftp (64 requests of 32 KiB)",
+        Some("sftp -R, -B"),
+        "sftp-client.h, DEFAULT_NUM_REQUESTS and DEFAULT_COPY_BUFLEN",
+    ),
 ];
 
 const fn http2(
@@ -140,11 +121,31 @@ const fn http2(
     setting: &'static str,
     source: &'static str,
 ) -> KnownWindow {
+    known(ApplicationProtocol::Http2, window, program, Some(setting), source)
+}
+
+const fn ssh(
+    program: &'static str,
+    setting: Option<&'static str>,
+    source: &'static str,
+) -> KnownWindow {
+    known(ApplicationProtocol::Ssh, SSH_CHANNEL.get(), program, setting, source)
+}
+
+#[cfg_attr(target_arch = "wasm32", allow(unused_variables, reason = "the source is left out"))]
+const fn known(
+    protocol: ApplicationProtocol,
+    window: u64,
+    program: &'static str,
+    setting: Option<&'static str>,
+    source: &'static str,
+) -> KnownWindow {
     KnownWindow {
-        protocol: ApplicationProtocol::Http2,
+        protocol,
         window: Bytes::new(window),
         program,
-        setting: Some(setting),
+        setting,
+        #[cfg(not(target_arch = "wasm32"))]
         source,
     }
 }

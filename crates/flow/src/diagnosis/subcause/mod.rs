@@ -28,7 +28,7 @@ pub(super) use application_window::WindowHolds;
 pub use delayed_ack::DelayedAck;
 pub use host_reordering::HostReordering;
 pub use idle_restart::IdleRestart;
-pub use known_windows::{KNOWN_WINDOWS, KnownWindow};
+pub use known_windows::{HTTP2_WINDOWS, KnownWindow, SSH_WINDOWS};
 pub use machine::{CountedEvent, FlowCapRule, MachineCause};
 pub use no_answer::NoAnswer;
 pub use path_mtu::PathMtu;

@@ -1,6 +1,5 @@
 //! What packets show behind a limit.
 
-use crate::capture::segment::ApplicationProtocol;
 use crate::diagnosis::{
     AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart,
     KnownWindow, NoAnswer, PacketCause, PathMtu, Policer, ProtocolWindow, SFTP_BLOCK, SSH_CHANNEL,
@@ -158,9 +157,7 @@ fn named(protocol: ProtocolWindow, bound: Bytes) -> String {
             )
         }
         ProtocolWindow::Http2 => {
-            let like: Vec<_> = KnownWindow::like(ApplicationProtocol::Http2, bound)
-                .map(KnownWindow::named)
-                .collect();
+            let like: Vec<_> = KnownWindow::http2_like(bound).map(KnownWindow::named).collect();
             let like = match like.is_empty() {
                 true => String::new(),
                 false => format!("; as large as the default of {}", like.join(", and of ")),

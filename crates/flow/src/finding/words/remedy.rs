@@ -145,17 +145,6 @@ const fn of_packets(remedy: PacketRemedy) -> &'static str {
              stream), or set TCP_NODELAY on the sender's socket; TCP_QUICKACK on the \
              receiver helps for a moment only"
         }
-        PacketRemedy::GrowApplicationWindow
-        | PacketRemedy::LeaveSshChannel
-        | PacketRemedy::AskMoreOfSftp
-        | PacketRemedy::GrowHttp2Window
-        | PacketRemedy::AskMoreOfHttp1
-        | PacketRemedy::AskMoreOfIscsi
-        | PacketRemedy::AskMoreOfMysql
-        | PacketRemedy::AskMoreOfNfs
-        | PacketRemedy::AskMoreOfPostgresql
-        | PacketRemedy::AskMoreOfRedis
-        | PacketRemedy::AskMoreOfSmb => of_window(remedy),
         PacketRemedy::MakeRoomForAcks => {
             "give the ACKs room on their way back: fewer uploads beside this download, a \
              queue there that shares fairly or thins ACKs out (tc-fq_codel, tc-cake with \
@@ -166,6 +155,8 @@ const fn of_packets(remedy: PacketRemedy) -> &'static str {
              several transmit queues that take turns, a driver's fault (see whether it stays after \
              `ethtool -K DEVICE tso off`, and undo that with `tso on`)"
         }
+        // What the applications have under way.
+        _ => of_window(remedy),
     }
 }
 
@@ -259,8 +250,8 @@ const fn of_window(remedy: PacketRemedy) -> &'static str {
              no such window"
         }
         PacketRemedy::AskMoreOfHttp1 => {
-            "ask for more at a time: several requests at once (HTTP/2, or more connections), fewer \
-             and larger ones, or none for what a cache has; or move the two ends nearer"
+            "ask for more at a time: several requests at once (HTTP/2, or more connections), or \
+             fewer and larger ones; or move the two ends nearer"
         }
         PacketRemedy::AskMoreOfIscsi => {
             "have more under way: deeper queues at the initiator (open-iscsi: \

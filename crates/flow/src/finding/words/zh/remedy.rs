@@ -114,6 +114,21 @@ const fn of_packets(remedy: PacketRemedy) -> &'static str {
             "一次写入完整消息（writev、MSG_MORE、TCP_CORK 或带缓冲的流），或在发送方套接字上设置 \
              TCP_NODELAY；接收方的 TCP_QUICKACK 只能暂时有效"
         }
+        PacketRemedy::MakeRoomForAcks => {
+            "为返回的 ACK 留出空间：减少与此下载同时进行的上传，在那里使用公平或精简 ACK 的队列（\
+             tc-fq_codel、带 ack-filter 的 tc-cake），或增加该方向的带宽；数据方向本身没有排队"
+        }
+        PacketRemedy::SendInOrder => {
+            "查明该主机上是什么打乱了同一连接的报文段：balance-rr 模式的 bond、轮流使用的多个发送队列、\
+             驱动的缺陷（看 `ethtool -K DEVICE tso off` 之后是否仍然如此，再用 `tso on` 恢复）"
+        }
+        // What the applications have under way.
+        _ => of_window(remedy),
+    }
+}
+
+const fn of_window(remedy: PacketRemedy) -> &'static str {
+    match remedy {
         PacketRemedy::LeaveSshChannel => {
             "OpenSSH 没有任何设置、内核缓冲区也都不能改变其通道窗口：并行进行多个传输（每个通道都有自己的窗口，无论在同一条连接还是多条连接上），在接收端\
              使用 HPN-SSH，或改用其他协议传数据（rsync 守护进程、HTTPS、`fullpipe relay`）"
@@ -130,8 +145,7 @@ const fn of_packets(remedy: PacketRemedy) -> &'static str {
              MaxUploadBufferPerStream 与 PerConnection）；HTTP/1.1 没有这种窗口"
         }
         PacketRemedy::AskMoreOfHttp1 => {
-            "一次请求更多：同时多个请求（HTTP/2 或多条连接）、更少而更大的请求，缓存里有的就不再请求；\
-             或让两端更近"
+            "一次请求更多：同时多个请求（HTTP/2 或多条连接），或更少而更大的请求；或让两端更近"
         }
         PacketRemedy::AskMoreOfIscsi => {
             "让更多请求在途：调大发起端的队列（open-iscsi：node.session.queue_depth、\
@@ -158,18 +172,10 @@ const fn of_packets(remedy: PacketRemedy) -> &'static str {
             "让更多请求在途：同时复制多个文件（robocopy /MT），更大的请求（mount.cifs：rsize、wsize），\
              多条连接（多通道；mount.cifs：max_channels），服务器授予的信用太少时加大信用"
         }
-        PacketRemedy::GrowApplicationWindow => {
+        _ => {
             "在接收端应用中调大两端应用所用协议的窗口（HTTP/2：SETTINGS_INITIAL_WINDOW_SIZE 及连接\
              级窗口；SSH：通道窗口更大的实现；SMB：更多 credits），或一次请求更多；多个连接各有自\
              己的窗口；内核缓冲区对此无效"
-        }
-        PacketRemedy::MakeRoomForAcks => {
-            "为返回的 ACK 留出空间：减少与此下载同时进行的上传，在那里使用公平或精简 ACK 的队列（\
-             tc-fq_codel、带 ack-filter 的 tc-cake），或增加该方向的带宽；数据方向本身没有排队"
-        }
-        PacketRemedy::SendInOrder => {
-            "查明该主机上是什么打乱了同一连接的报文段：balance-rr 模式的 bond、轮流使用的多个发送队列、\
-             驱动的缺陷（看 `ethtool -K DEVICE tso off` 之后是否仍然如此，再用 `tso on` 恢复）"
         }
     }
 }
