@@ -110,7 +110,7 @@ pub struct Connection {
     #[serde(rename = "handshake_rtt_us", with = "column::micros_optional")]
     pub handshake_rtt: Option<Duration>,
     /// What the applications speak: as the first data of either says in clear text, else by the
-    /// port of one.
+    /// server's port.
     pub protocol: Option<ApplicationProtocol>,
     /// Where the capture was taken, as far as times show it.
     pub vantage: Vantage,

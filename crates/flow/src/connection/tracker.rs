@@ -347,12 +347,10 @@ impl Tracker {
         // side.
         let data = from_server.least_rtt().zip(from_client.least_rtt());
         let handshake = self.handshake.client_side().zip(self.handshake.server_side());
-        let said = [&from_client, &from_server].into_iter();
-        let registered = [ends[1 - client], ends[client]].into_iter();
-        let protocol = said
-            .filter_map(|half| half.begins.protocol())
-            .chain(registered.filter_map(|end| ApplicationProtocol::of_port(end.port())))
-            .next();
+        let protocol = [&from_client, &from_server]
+            .into_iter()
+            .find_map(|half| half.begins.protocol())
+            .or_else(|| ApplicationProtocol::of_port(ends[1 - client].port()));
         let FinishedHalf { facts: client_to_server, verdict: of_client } =
             from_client.finish(config, rtt, client_scale);
         let FinishedHalf { facts: server_to_client, verdict: of_server } =

@@ -482,9 +482,9 @@ pub static CONNECTIONS: &[C] = &[
         "protocol",
         Kind::Text,
         "neither end says it",
-        "what the applications speak, by their first data in clear text, else by a port that is \
-         registered for it: `http1`, `http2`, `iscsi`, `mysql`, `nfs`, `postgresql`, `redis`, \
-         `rsync`, `smb`, `ssh` or `tls`",
+        "what the applications speak, by their first data in clear text, else by the server's \
+         port: `http1`, `http2`, `iscsi`, `mysql`, `nfs`, `postgresql`, `redis`, `rsync`, `smb`, \
+         `ssh` or `tls`",
         |row| Cell::word(row.connection().protocol.map(ApplicationProtocol::name)),
     ),
 ];

@@ -222,8 +222,8 @@ pub(super) fn against_wait(
     language: Language,
 ) -> Option<(Option<&'static str>, &'static str)> {
     let wait = longest_wait(answer)?;
-    let ends = [answer.remote, answer.local].into_iter();
-    let protocol = ends.filter_map(|end| ApplicationProtocol::of_port(end.port())).next();
+    let protocol =
+        ApplicationProtocol::of_ports([answer.remote, answer.local].map(|end| end.port()));
     let remedy = against(wait.cause, protocol, language);
     Some((remedy, sentences(language).who(WhoActs::against(wait))))
 }

@@ -1,5 +1,6 @@
 //! Protocols that say in clear text what they are.
 
+use fullpipe_model::observe::is_server_port;
 use strum::{EnumIter, IntoStaticStr};
 
 /// What two applications speak above TCP, as the first data of either says.
@@ -80,12 +81,20 @@ impl ApplicationProtocol {
         }
     }
 
-    /// The one that a port is registered for, where an end's first data was not captured or does
-    /// not say.
+    /// The one that a server's port is registered for, where the data does not say.
     pub fn of_port(port: u16) -> Option<Self> {
         PORTS
             .into_iter()
             .find_map(|(registered, protocol)| (registered == port).then_some(protocol))
+    }
+
+    /// The same where it is not known which of the two ends is the server: the other one's port is
+    /// of a client. (A client of NFS takes a port below 1024, so that its server believes it.)
+    pub fn of_ports([one, other]: [u16; 2]) -> Option<Self> {
+        [(one, other), (other, one)].into_iter().find_map(|(server, client)| {
+            let told = Self::of_port(server)?;
+            (!is_server_port(client) || (told == Self::Nfs && client < 1024)).then_some(told)
+        })
     }
 
     /// Reads what was captured of an end's first data. SSH, TLS and HTTP/2 say more than their
@@ -182,6 +191,24 @@ mod tests {
             assert_eq!(ApplicationProtocol::of(payload), Some(protocol), "{payload:?}");
             assert_eq!(ApplicationProtocol::of(&payload[..least]), Some(protocol), "{payload:?}");
             assert_eq!(ApplicationProtocol::of(&payload[..least - 1]), None, "{payload:?}");
+        }
+    }
+
+    #[test]
+    fn a_client_on_a_registered_port_is_no_server() {
+        use ApplicationProtocol::{Mysql, Nfs, Ssh};
+        for (ports, told) in [
+            ([22, 40_000], Some(Ssh)),
+            ([40_000, 22], Some(Ssh)),
+            ([2049, 700], Some(Nfs)),
+            ([700, 2049], Some(Nfs)),
+            ([3306, 50_000], Some(Mysql)),
+            // Old systems gave clients ports from 1025 on.
+            ([3306, 80], None),
+            ([2049, 8080], None),
+            ([80, 50_000], None),
+        ] {
+            assert_eq!(ApplicationProtocol::of_ports(ports), told, "{ports:?}");
         }
     }
 

@@ -171,9 +171,8 @@ pub(super) fn ssh_channel(seen: &Observed<'_>, verdict: &Verdict) -> Option<Sock
 fn is_ssh(seen: &Observed<'_>) -> bool {
     let sample = seen.samples.first();
     sample.is_some_and(|one| {
-        [one.local, one.remote]
-            .map(|end| ApplicationProtocol::of_port(end.port()))
-            .contains(&Some(ApplicationProtocol::Ssh))
+        ApplicationProtocol::of_ports([one.local, one.remote].map(|end| end.port()))
+            == Some(ApplicationProtocol::Ssh)
     }) || SSH_PROGRAMS.contains(&seen.host.program)
 }
 
