@@ -1,7 +1,7 @@
 //! The pages that show the schema's tables are held to them: `FULLPIPE_FIGURES=1`
 //! (`cargo xtask figures`) writes them anew.
 
-use fullpipe_flow::diagnosis::{HTTP2_WINDOWS, SSH_WINDOWS};
+use fullpipe_flow::diagnosis::{HTTP2_INITIAL, HTTP2_WINDOWS, SSH_WINDOWS};
 use fullpipe_flow::schema::{
     CAPTURE_PROBLEMS, CONNECTIONS, FINDINGS, INTERVALS, LIVE_CONNECTIONS, PACKETS, RENAMED, RUNS,
     SAMPLES, SCENARIOS, SCHEMA_VERSION, SPANS, SUB_CAUSES, TRUTH_INTERVALS, WHOLES, markdown,
@@ -54,9 +54,13 @@ fn the_pages_show_the_tables() {
     for known in HTTP2_WINDOWS.into_iter().chain(SSH_WINDOWS) {
         let setting = known.setting.map_or("nothing".to_owned(), |setting| format!("`{setting}`"));
         windows += &format!(
-            "| {} | {:#} | {} | {setting} | {} |\n",
+            "| {} | {} | {} | {setting} | {} |\n",
             known.protocol.words(),
-            known.window,
+            if known.window == HTTP2_INITIAL {
+                format!("{} B", known.window.get())
+            } else {
+                format!("{:#}", known.window)
+            },
             known.program,
             known.source
         );

@@ -1,6 +1,5 @@
 //! Protocols that say in clear text what they are.
 
-use fullpipe_model::observe::is_server_port;
 use strum::{EnumIter, IntoStaticStr};
 
 /// What two applications speak above TCP, as the first data of either says.
@@ -88,12 +87,14 @@ impl ApplicationProtocol {
             .find_map(|(registered, protocol)| (registered == port).then_some(protocol))
     }
 
-    /// The same where it is not known which of the two ends is the server: the other one's port is
-    /// of a client. (A client of NFS takes a port below 1024, so that its server believes it.)
+    /// The same where it is not known which of the two ends is the server: the other one's port may
+    /// be a client's, from 1024 on. (A client of NFS takes one below, so that its server believes
+    /// it.)
     pub fn of_ports([one, other]: [u16; 2]) -> Option<Self> {
         [(one, other), (other, one)].into_iter().find_map(|(server, client)| {
             let told = Self::of_port(server)?;
-            (!is_server_port(client) || (told == Self::Nfs && client < 1024)).then_some(told)
+            let may_be_client = client >= 1024 || told == Self::Nfs;
+            (may_be_client && Self::of_port(client).is_none()).then_some(told)
         })
     }
 
@@ -205,7 +206,9 @@ mod tests {
             ([3306, 50_000], Some(Mysql)),
             // Old systems gave clients ports from 1025 on.
             ([3306, 80], None),
-            ([2049, 8080], None),
+            ([3306, 5432], None),
+            // Many hosts give clients ports from 1024 on today.
+            ([22, 2000], Some(Ssh)),
             ([80, 50_000], None),
         ] {
             assert_eq!(ApplicationProtocol::of_ports(ports), told, "{ports:?}");
