@@ -192,8 +192,8 @@ fn ages(info: &TcpInfo) -> [Duration; 2] {
         .map(|(age, segments)| if segments == Some(0) { Duration::MAX } else { age })
 }
 
-/// For how long no data has come or gone.
-fn silence(info: &TcpInfo) -> Duration {
+/// For how long no data has come or gone: the longest time that there is if none ever did.
+pub fn silence(info: &TcpInfo) -> Duration {
     let [sent, received] = ages(info);
     sent.min(received)
 }

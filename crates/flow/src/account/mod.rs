@@ -11,7 +11,7 @@ mod live;
 mod parts;
 mod spans;
 
-pub use live::{LiveAccount, waits_for_answer};
+pub use live::{LiveAccount, silence, waits_for_answer};
 pub use parts::{AccountPart, Cause, Owner};
 pub use spans::AccountSpan;
 pub(crate) use spans::spans;

@@ -2,7 +2,7 @@
 
 use super::moment::{LimitTimes, Moment};
 use super::{FORGET, MOMENTS};
-use fullpipe_flow::account::{AccountPart, LiveAccount, waits_for_answer};
+use fullpipe_flow::account::{AccountPart, LiveAccount, silence, waits_for_answer};
 use fullpipe_flow::limit::{Limit, PathHint, Verdict, from_receiver, from_samples};
 use fullpipe_kernel::socket::sock_diag::HostSocket;
 use fullpipe_model::limit::End;
@@ -13,6 +13,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+/// A connection that moved data this long ago, and not since, may be in a pause between two bursts.
+const LATELY: Duration = Duration::from_secs(2);
 /// How many samples decide about a moment: the best rate and the growth of the last looks count.
 const RECENT: usize = 8;
 
@@ -100,7 +102,7 @@ impl WatchedSocket {
             seen: look,
             active: None,
         };
-        if waits(&sample) {
+        if waits(&sample) || has_just_moved(&sample) {
             new.push(sample, Bytes::ZERO, Bytes::ZERO);
         }
         new
@@ -206,6 +208,12 @@ impl WatchedSocket {
 fn waits(sample: &Sample) -> bool {
     let is_asked = waits_for_answer(sample).is_some_and(|time| time < FORGET);
     sample.wqueue > Bytes::ZERO || sample.rqueue > Bytes::ZERO || is_asked
+}
+
+/// Whether data came or went a moment before the sample. A transfer that goes in bursts is seen in a
+/// pause, too.
+fn has_just_moved(sample: &Sample) -> bool {
+    sample.info.as_ref().is_some_and(|info| silence(info) < LATELY)
 }
 
 impl Active {

@@ -50,6 +50,22 @@ fn a_server_that_does_not_answer_has_the_time_at_both_ends() {
 }
 
 #[test]
+fn a_connection_in_a_pause_between_two_bursts_is_busy_at_the_first_look() {
+    let listener = server();
+    let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut far, _) = listener.accept().unwrap();
+    let mut watch = Watch::open(Namespaces::Own).unwrap();
+    watch.look().unwrap();
+    assert!(of(&watch, &near).is_none(), "nothing has moved");
+    // The server's data is the last: no client waits for an answer.
+    far.write_all(b"a burst").unwrap();
+    near.read_exact(&mut [0; 7]).unwrap();
+    let mut watch = Watch::open(Namespaces::Own).unwrap();
+    watch.look().unwrap();
+    assert!(of(&watch, &near).is_some() && of(&watch, &far).is_some());
+}
+
+#[test]
 fn a_reader_that_does_not_read_is_found_from_both_ends() {
     let (mut near, far) = connection();
     near.set_nonblocking(true).unwrap();
