@@ -147,7 +147,7 @@ fn pack(program: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 fn zopfli(file: &Path) -> anyhow::Result<Vec<u8>> {
-    let output = Command::new("zopfli").args(["--gzip", "-c"]).arg(file).output();
+    let output = Command::new("zopfli").args(["--gzip", "--i100", "-c"]).arg(file).output();
     let output = output.context(TOOLS)?;
     ensure!(output.status.success(), "zopfli failed: {TOOLS}");
     Ok(output.stdout)

@@ -17,7 +17,7 @@ fn chinese(english: &str) -> &str {
     TERMS.iter().find(|(known, _)| *known == english).map_or(english, |(_, chinese)| chinese)
 }
 
-const TERMS: [(&str, &str); 149] = [
+const TERMS: [(&str, &str); 150] = [
     ("direction", "方向"),
     ("segments", "报文段"),
     ("lost between", "两处之间丢失"),
@@ -27,6 +27,7 @@ const TERMS: [(&str, &str); 149] = [
     ("queue, median", "排队中位数"),
     ("queue, 95 %", "排队 95 %"),
     ("queue, most", "排队最长"),
+    ("busy", "繁忙"),
     ("to the client", "发往客户端"),
     ("to the server", "发往服务器"),
     ("process", "进程"),

@@ -11,6 +11,7 @@
 //! from the kernel's own counters. Both kinds of evidence give the same type, so they can be
 //! compared and can contradict each other.
 
+mod both;
 mod connection;
 mod consistent;
 mod hosts;
@@ -19,6 +20,7 @@ mod losses;
 mod measured;
 mod subcause;
 
+pub use both::{AnsweredPair, PairAnswer, RoundTripParts, SeenLimit, answered};
 pub(crate) use connection::Sampled;
 pub use connection::{DiagnosedConnection, OfDirection, Rank, note_sharing, worst_first};
 pub use hosts::KnownHosts;

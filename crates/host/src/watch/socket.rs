@@ -210,8 +210,8 @@ fn waits(sample: &Sample) -> bool {
     sample.wqueue > Bytes::ZERO || sample.rqueue > Bytes::ZERO || is_asked
 }
 
-/// Whether data came or went a moment before the sample. A transfer that goes in bursts is seen in a
-/// pause, too.
+/// Whether data came or went a moment before the sample. A transfer that goes in bursts is seen in
+/// a pause, too.
 fn has_just_moved(sample: &Sample) -> bool {
     sample.info.as_ref().is_some_and(|info| silence(info) < LATELY)
 }

@@ -107,6 +107,13 @@ pub fn answer(
     Some(WaitAnswer { claim, remedy, changes: Vec::new(), who, held })
 }
 
+/// The answer that the path is full, where something else than the connection's account says so.
+pub(super) fn path_is_full(claim: String, language: Language) -> WaitAnswer {
+    let remedy = Some(language.remedy(Remedy::NoneAtTheHosts));
+    let who = sentences(language).who(WhoActs::NobodyOfPath);
+    WaitAnswer { claim, remedy, changes: Vec::new(), who, held: None }
+}
+
 /// Large segments that had not arrived when the capture ended, while smaller ones did: somebody
 /// waits for them, and no packet of the wait is there to be counted.
 fn missing_to_the_end(explained: &DiagnosedConnection) -> Option<PacketCause> {
@@ -291,17 +298,8 @@ pub fn text(
     let labels = layout.labels();
     let mut text = String::new();
     if let Some(answer) = answer {
-        text += &paragraph::fill("", &answer.claim, layout.width);
+        text += &answer_lines(answer, "", layout);
         text.push('\n');
-        if let Some(remedy) = answer.remedy {
-            text += &paragraph::fill(labels.to_change, remedy, layout.width);
-            text.push('\n');
-        }
-        for change in &answer.changes {
-            text += &plan::advice_lines(change, layout);
-        }
-        text += &paragraph::fill(labels.who_acts, answer.who, layout.width);
-        text += "\n\n";
     }
     if !account.from_handshake && !account.parts.is_empty() {
         text += &format!("{}\n", labels.begins_in_middle);
@@ -311,6 +309,21 @@ pub fn text(
         text += &format!("{title}\n{}\n", table(connection, account, layout));
     }
     text
+}
+
+/// The answer: what took the time, what would change that, and who must act. `indent` stands before
+/// its first line.
+pub(super) fn answer_lines(answer: &WaitAnswer, indent: &str, layout: Layout) -> String {
+    let labels = layout.labels();
+    let mut text = paragraph::fill(indent, &answer.claim, layout.width) + "\n";
+    if let Some(remedy) = answer.remedy {
+        text += &paragraph::fill(labels.to_change, remedy, layout.width);
+        text.push('\n');
+    }
+    for change in &answer.changes {
+        text += &plan::advice_lines(change, layout);
+    }
+    text + &paragraph::fill(labels.who_acts, answer.who, layout.width) + "\n"
 }
 
 fn sentences(language: Language) -> &'static dyn Sentences {

@@ -1,6 +1,7 @@
 //! Two captures of the same connections, for `fullpipe analyze --both`: where segments were lost,
 //! how long each direction took, and what the path changed.
 
+mod answer;
 mod changed;
 mod losses;
 
@@ -10,6 +11,7 @@ use fullpipe_flow::Language;
 use fullpipe_flow::connection::pair::{
     ClockPiece, PairedCaptures, PairedConnection, Tap, WayBetween,
 };
+use fullpipe_flow::diagnosis::AnsweredPair;
 use fullpipe_model::units::Duration;
 
 /// What is said of two captures.
@@ -18,7 +20,7 @@ pub struct BothReport<'a> {
     /// The names of the captures.
     pub names: [&'a str; 2],
     /// What they say together.
-    pub paired: &'a PairedCaptures,
+    pub paired: &'a PairedCaptures<AnsweredPair>,
     /// How many connections are explained.
     pub top: usize,
 }
@@ -41,11 +43,14 @@ impl BothReport<'_> {
             text += &paragraph::fill("", &line, layout.width);
             text.push('\n');
         }
-        let mut worst: Vec<&PairedConnection> = self.paired.connections.iter().collect();
-        worst.sort_by_key(|one| std::cmp::Reverse(lost_in_all(one)));
-        for connection in worst.iter().take(self.top) {
+        let mut worst: Vec<&AnsweredPair> = self.paired.connections.iter().collect();
+        worst.sort_by_key(|one| std::cmp::Reverse(lost_in_all(&one.paired)));
+        for one in worst.iter().take(self.top) {
             text.push('\n');
-            text += &self.connection(connection, layout);
+            let [client, server] = [one.paired.client[0], one.paired.server[0]];
+            text += &(layout.paint(Tone::Heading, &format!("{client} → {server}")) + "\n");
+            text += &one.answer.as_ref().map_or_else(String::new, |it| self.answer(it, layout));
+            text += &self.connection(&one.paired, layout);
         }
         if worst.len() > self.top {
             text += &match layout.language {
@@ -108,8 +113,7 @@ impl BothReport<'_> {
 
     fn connection(&self, one: &PairedConnection, layout: Layout) -> String {
         let language = layout.language;
-        let [client, server] = [one.client[0], one.server[0]];
-        let mut text = layout.paint(Tone::Heading, &format!("{client} → {server}")) + "\n";
+        let mut text = String::new();
         let ways = self.ways(one);
         let mut sentences: Vec<String> = ways.iter().flat_map(|way| way.losses(language)).collect();
         if one.near_client.is_none() {
@@ -228,7 +232,7 @@ fn queues(ways: &[NamedWay<'_>], language: Language) -> Option<String> {
     })
 }
 
-fn table(ways: &[NamedWay<'_>], layout: Layout) -> Table<9> {
+fn table(ways: &[NamedWay<'_>], layout: Layout) -> Table<10> {
     let mut table = Table::new([
         Column::text("direction"),
         Column::count("segments"),
@@ -239,6 +243,7 @@ fn table(ways: &[NamedWay<'_>], layout: Layout) -> Table<9> {
         Column::figure("queue, median", "ms").leaves(2),
         Column::figure("queue, 95 %", "ms"),
         Column::figure("queue, most", "ms").leaves(3),
+        Column::figure("busy", "%").leaves(2),
     ]);
     for NamedWay { way, to_client, .. } in ways {
         let queue = |of: fn(&fullpipe_flow::connection::pair::QueueDelay) -> Duration| {
@@ -254,6 +259,7 @@ fn table(ways: &[NamedWay<'_>], layout: Layout) -> Table<9> {
             queue(|queue| queue.median),
             queue(|queue| queue.p95),
             queue(|queue| queue.most),
+            way.busy.map_or_else(|| "-".into(), figure::percent),
         ]);
     }
     table

@@ -4,10 +4,15 @@ use super::{Analyze, TOP_OF_BOTH, input};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{answer_layout, print, print_json, remark};
 use fullpipe_analyze::{Capture, Error};
+use fullpipe_flow::capture::Packet;
 use fullpipe_flow::connection::pair::{PairedCaptures, Pairing, Tap};
+use fullpipe_flow::diagnosis::{AnsweredPair, DiagnosedConnection, answered};
+use fullpipe_flow::{Analysis, Analyzer};
+use fullpipe_report::connection::analysis::Report;
 use fullpipe_report::connection::both::BothReport;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 /// A place with the files of its capture.
 #[derive(Debug, Clone)]
@@ -31,20 +36,23 @@ pub fn named_point(text: &str) -> Result<NamedPoint, String> {
 struct BothDocument<'a> {
     a: &'a str,
     b: &'a str,
-    paired: &'a PairedCaptures,
+    paired: &'a PairedCaptures<AnsweredPair>,
 }
 
 pub fn run(analyze: &Analyze) -> Result<u8, Failure> {
     let points = points(analyze)?;
     let config = analyze.config();
     let (mut names, mut pairings) = (Vec::new(), Vec::<Pairing>::new());
+    let mut seen: Vec<Vec<DiagnosedConnection>> = Vec::new();
     let (mut is_whole, last) = (true, points.len() - 1);
     for (number, (name, capture)) in points.into_iter().enumerate() {
         names.push(name);
         if number < last {
             pairings.push(Pairing::new(config.layer, config.filter.clone()));
         }
+        let mut alone = SeenAlone::new(analyze, &capture);
         let read = capture.for_each_packet(|packet| {
+            alone.push(packet);
             // It is the second place of the pair before it, and the first of the next one.
             if let Some(before) = number.checked_sub(1).and_then(|at| pairings.get_mut(at)) {
                 before.push(Tap::B, packet);
@@ -54,12 +62,17 @@ pub fn run(analyze: &Analyze) -> Result<u8, Failure> {
             }
             Ok::<(), Error>(())
         });
+        seen.push(alone.finish());
         for problem in input::problems(read.err().into_iter().collect())? {
             remark(&format!("fullpipe: {problem}"));
             is_whole = false;
         }
     }
-    let pairs: Vec<PairedCaptures> = pairings.into_iter().map(Pairing::finish).collect();
+    let pairs: Vec<PairedCaptures<AnsweredPair>> = pairings
+        .into_iter()
+        .enumerate()
+        .map(|(at, pairing)| answered(pairing.finish(), [at, at + 1].map(|at| seen[at].clone())))
+        .collect();
     show(analyze, &names, &pairs)?;
     // Of a file that was not read, its own problem was said.
     let apart = pairs.iter().position(|pair| pair.connections.is_empty()).filter(|_| is_whole);
@@ -71,6 +84,50 @@ pub fn run(analyze: &Analyze) -> Result<u8, Failure> {
         );
         Err(Failure::new(Kind::Run, problem))
     })
+}
+
+/// The names of files without their folders, where that tells them apart.
+fn in_short(names: &[String]) -> Vec<String> {
+    let files = names.iter().map(|name| Path::new(name).file_name()?.to_str());
+    let files: HashSet<&str> = files.flatten().collect();
+    if files.len() < names.len() {
+        return names.to_vec();
+    }
+    let file = names.iter().filter_map(|name| Path::new(name).file_name());
+    file.map(|file| file.to_string_lossy().into_owned()).collect()
+}
+
+/// What the capture of one place says without the others.
+struct SeenAlone {
+    analyzer: Analyzer,
+    /// Of very many connections, those that lost most.
+    kept: Report,
+    packets: u64,
+}
+
+impl SeenAlone {
+    /// Connections that have ended are taken after so many packets.
+    const PORTION: u64 = 1 << 14;
+
+    fn new(analyze: &Analyze, capture: &Capture) -> Self {
+        let kept = Report::new(capture.name(), Analysis::default());
+        SeenAlone { analyzer: Analyzer::new(analyze.config()), kept, packets: 0 }
+    }
+
+    fn push(&mut self, packet: &Packet<'_>) {
+        self.analyzer.push_packet(packet);
+        self.packets += 1;
+        if self.packets % Self::PORTION == 0 {
+            self.analyzer.drain().into_iter().for_each(|one| self.kept.add(one));
+        }
+    }
+
+    fn finish(self) -> Vec<DiagnosedConnection> {
+        let SeenAlone { analyzer, mut kept, .. } = self;
+        analyzer.finish().connections.into_iter().for_each(|one| kept.add(one));
+        kept.finish();
+        kept.connections
+    }
 }
 
 fn points(analyze: &Analyze) -> Result<Vec<(String, Capture)>, Failure> {
@@ -101,16 +158,21 @@ fn usage(problem: String) -> Failure {
     Failure::new(Kind::Usage, problem)
 }
 
-fn show(analyze: &Analyze, names: &[String], pairs: &[PairedCaptures]) -> Result<(), Failure> {
-    let named = names.windows(2).zip(pairs);
+fn show(
+    analyze: &Analyze,
+    names: &[String],
+    pairs: &[PairedCaptures<AnsweredPair>],
+) -> Result<(), Failure> {
     if analyze.json {
+        let named = names.windows(2).zip(pairs);
         let documents: Vec<BothDocument<'_>> = named
             .map(|(names, paired)| BothDocument { a: &names[0], b: &names[1], paired })
             .collect();
         return Ok(print_json(&documents)?);
     }
     let top = analyze.top.unwrap_or(TOP_OF_BOTH);
-    let text = named.map(|(names, paired)| {
+    let names = in_short(names);
+    let text = names.windows(2).zip(pairs).map(|(names, paired)| {
         BothReport { names: [&names[0], &names[1]], paired, top }.render(answer_layout())
     });
     Ok(print(&text.collect::<Vec<_>>().join("\n"))?)

@@ -1,6 +1,7 @@
 //! What became of each segment between the places, before the first and after the second.
 
 use super::Tap;
+use super::busy::{SentData, busy_part};
 use super::clocks::{Clocks, FARTHEST};
 use super::copies::{BothViews, Carried, sorted};
 use super::way::{QueueDelay, SegmentCount, WayBetween};
@@ -33,6 +34,7 @@ impl Comparison<'_> {
         let mut way = WayBetween {
             sent: self.counted(near.iter().map(|one| one.end - one.start)),
             queue: delays.queue(),
+            busy: self.busy(&delays),
             reordered: delays.reordered(near),
             ..WayBetween::default()
         };
@@ -76,6 +78,16 @@ impl Comparison<'_> {
         let most = delays.get(delays.len() * 99 / 100).map_or(0, |((delay, ..), _)| *delay);
         let last = delayed.last().map_or(most, |one| one.delay).max(most);
         Delays { delayed, least, most: last + (last - least) / 4 }
+    }
+
+    /// For how much of the time what is between the places was busy.
+    fn busy(&self, delays: &Delays) -> Option<f64> {
+        let near = self.near();
+        let data = delays.delayed.iter().filter(|one| !near[one.near].is_empty());
+        let data: Vec<SentData> = data
+            .map(|one| SentData { at: near[one.near].at, waited: one.delay - delays.least })
+            .collect();
+        busy_part(&data, self.clocks.round_trip().unwrap_or_default())
     }
 
     /// Gives what arrived to the segments that it was sent as.

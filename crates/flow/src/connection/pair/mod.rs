@@ -14,6 +14,7 @@
 //!
 //! Memory is 32 bytes for each packet of a TCP connection.
 
+mod busy;
 mod changes;
 mod clocks;
 mod copies;

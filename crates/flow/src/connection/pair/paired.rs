@@ -7,13 +7,13 @@ use super::fates::Comparison;
 use super::matching::{Matched, matched};
 use super::way::WayBetween;
 use super::{Tap, TapView};
-use fullpipe_model::units::{Bytes, Duration};
+use fullpipe_model::units::{Bytes, Duration, Instant};
 use serde::{Serialize, Serializer};
 use std::net::SocketAddr;
 
-/// Two captures of the same connections, compared.
+/// Two captures of the same connections, compared. `C` is what is said of each connection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PairedCaptures {
+pub struct PairedCaptures<C = PairedConnection> {
     /// Packets of any kind in each capture.
     pub packets: [u64; 2],
     /// Packets that were not kept, because there were too many.
@@ -26,7 +26,16 @@ pub struct PairedCaptures {
     /// How the two clocks are related.
     pub clocks: Clocks,
     /// The connections that both captures have, by their first packets.
-    pub connections: Vec<PairedConnection>,
+    pub connections: Vec<C>,
+}
+
+impl<C> PairedCaptures<C> {
+    /// The same, with more said of each connection.
+    pub fn with<D>(self, more: impl FnMut(C) -> D) -> PairedCaptures<D> {
+        let PairedCaptures { packets, left_out, unmatched, set_back, clocks, connections } = self;
+        let connections = connections.into_iter().map(more).collect();
+        PairedCaptures { packets, left_out, unmatched, set_back, clocks, connections }
+    }
 }
 
 fn seconds<S: Serializer>(times: &[Duration; 2], serializer: S) -> Result<S::Ok, S::Error> {
@@ -40,6 +49,9 @@ pub struct PairedConnection {
     pub client: [SocketAddr; 2],
     /// Who was asked.
     pub server: [SocketAddr; 2],
+    /// When each place saw its first packet, by its own clock.
+    #[serde(skip)]
+    pub began: [Option<Instant>; 2],
     /// The place nearer to the client; unknown where nothing tells.
     pub near_client: Option<Tap>,
     /// From the client to the server, where the order of the places is known.
@@ -99,6 +111,7 @@ fn paired(
     PairedConnection {
         client: clients,
         server: servers,
+        began: [matched.a.began(), matched.b.began()],
         near_client: near.map(|near| if client == 0 { near } else { near.other() }),
         to_server,
         to_client,

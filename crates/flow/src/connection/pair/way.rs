@@ -49,6 +49,10 @@ pub struct WayBetween {
     pub acknowledgements_missed: u64,
     /// How long packets waited between the places, beyond the fastest.
     pub queue: Option<QueueDelay>,
+    /// The part of the time, from the first data to the last, in which some waited there: what
+    /// they waited for was busy. It is rather too small than too large: a single packet that was
+    /// not delayed ends the wait of those around it. `None` of little data.
+    pub busy: Option<f64>,
 }
 
 impl WayBetween {

@@ -47,6 +47,7 @@ fn paired(of: impl FnOnce(&mut WayBetween)) -> PairedCaptures {
         connections: vec![PairedConnection {
             client: [end(2, 41_892), translated],
             server: [end(1, 443); 2],
+            began: [None; 2],
             near_client: Some(Tap::A),
             to_server: Some(to_server),
             to_client: Some(to_client),
@@ -61,6 +62,8 @@ fn paired(of: impl FnOnce(&mut WayBetween)) -> PairedCaptures {
 }
 
 fn said(paired: &PairedCaptures, language: Language) -> String {
+    let alone = |paired| AnsweredPair { paired, answer: None };
+    let paired = &paired.clone().with(alone);
     let report = BothReport { names: ["client.pcap", "server.pcap"], paired, top: 5 };
     report.render(Layout { charset: Charset::Utf8, language, ..Layout::default() })
 }
