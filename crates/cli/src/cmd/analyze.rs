@@ -74,9 +74,9 @@ pub struct Analyze {
     /// directions of a link.
     #[arg(long)]
     as_one: bool,
-    /// Compare two captures of the same connections, taken at two places: where segments were lost
-    /// and in which direction, how long each direction waited, what the path changed in headers.
-    /// The clocks may differ, and addresses may be translated in between.
+    /// Compare two captures of the same connections, taken at two places: what held them, where
+    /// segments were lost and in which direction, how long each direction waited, what the path
+    /// changed in headers. The clocks may differ, and addresses may be translated in between.
     #[arg(long, conflicts_with_all = ["as_one", "jsonl", "csv", "parquet", "html", "connection"])]
     #[arg(conflicts_with_all = ["packets", "plot", "files_from", "interval", "labels"])]
     #[arg(conflicts_with = "capture_point")]

@@ -9,9 +9,10 @@
 use super::{DiagnosedConnection, Diagnosis};
 use crate::account::{Account, Owner};
 use crate::connection::Direction;
-use crate::connection::pair::{PairedCaptures, PairedConnection, Tap};
+use crate::connection::pair::{PairedCaptures, PairedConnection, Policed, Tap};
 use crate::finding::Headline;
 use crate::limit::{Candidate, Limit};
+use fullpipe_model::limit::Cause as CongestionCause;
 use fullpipe_model::units::{Duration, column};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -36,9 +37,8 @@ pub struct PairAnswer {
     pub direction: Direction,
     /// What held that data.
     pub limited_by: Option<SeenLimit>,
-    /// The part of the time in which what is between the two was busy, where that decides: the
-    /// capture alone says otherwise, or only guesses.
-    pub proven_busy: Option<f64>,
+    /// What both together prove, where the capture alone says otherwise, or only guesses.
+    pub proof: Option<LinkProof>,
     /// What the other capture alone says.
     pub other: Option<SeenLimit>,
     /// Where the time went.
@@ -48,6 +48,16 @@ pub struct PairAnswer {
     /// All that the capture says.
     #[serde(skip)]
     pub seen: DiagnosedConnection,
+}
+
+/// Why what is between the two places is what held the data.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkProof {
+    /// Data waited there, for this part of the time.
+    Busy(f64),
+    /// A policer dropped what came above its rate.
+    Policed(Policed),
 }
 
 /// A limit as one capture sees it.
@@ -131,14 +141,14 @@ fn sorted(mut ends: [SocketAddr; 2]) -> [SocketAddr; 2] {
 fn answer(paired: &PairedConnection, seen: [Option<DiagnosedConnection>; 2]) -> Option<PairAnswer> {
     let views = Views { paired, seen: seen.each_ref().map(Option::as_ref) };
     let round_trip = views.round_trip();
-    let proven = views.proven_busy();
-    let seen_at = match proven {
-        Some((near_sender, _)) => near_sender,
+    let proof = views.proof();
+    let seen_at = match proof {
+        Some(_) => views.near_sender()?,
         None => views.best_placed()?,
     };
     let direction = views.of(seen_at)?.connection.bulk();
     let alone = seen_limit(views.of(seen_at)?, direction);
-    let limited_by = proven.map(|(_, busy)| SeenLimit::proven(busy)).or(alone);
+    let limited_by = proof.map(SeenLimit::proven).or(alone);
     let other = views.of(seen_at.other()).and_then(|other| {
         // Without the handshake one of the two may take the client for the server.
         let agrees = views.knows_client(seen_at) == views.knows_client(seen_at.other());
@@ -153,7 +163,7 @@ fn answer(paired: &PairedConnection, seen: [Option<DiagnosedConnection>; 2]) -> 
         seen_at,
         direction,
         limited_by,
-        proven_busy: proven.map(|(_, busy)| busy),
+        proof,
         other,
         account: best.account(),
         round_trip,
@@ -169,8 +179,8 @@ fn seen_limit(seen: &DiagnosedConnection, direction: Direction) -> Option<SeenLi
 }
 
 impl SeenLimit {
-    /// The link, which was seen to be busy for this part of the time.
-    fn proven(share: f64) -> Self {
+    fn proven(proof: LinkProof) -> Self {
+        let (LinkProof::Busy(share) | LinkProof::Policed(Policed { part: share, .. })) = proof;
         let candidate = Candidate { limit: Limit::Link, share };
         SeenLimit { candidate, confidence: SURE_OF_PROOF, is_guess: false }
     }
@@ -248,18 +258,26 @@ impl<'a> Views<'a> {
         if is_guess && other.is_some_and(|sure| sure >= SURE_ALONE) { tap.other() } else { tap }
     }
 
-    /// For how much of the time the link between the places was busy, where that decides, with the
-    /// place nearer to the sender.
-    fn proven_busy(&self) -> Option<(Tap, f64)> {
+    /// What both together prove of what is between them, where that decides.
+    fn proof(&self) -> Option<LinkProof> {
         let near = self.near_sender()?;
         let is_client = self.paired.near_client == Some(near);
         let way = if is_client { &self.paired.to_server } else { &self.paired.to_client };
-        let busy = way.as_ref()?.busy?;
+        let way = way.as_ref()?;
         let headline = self.headline(near)?;
-        let may_be_link = headline.limit == Limit::Link || headline.or == Some(Limit::Link);
-        let is_known = headline.limit == Limit::Link && !headline.is_guess();
+        if headline.limit == Limit::Link && !headline.is_guess() {
+            return None;
+        }
+        // What a policer does to a sender is loss.
+        let loss = Limit::CongestionWindow(CongestionCause::Loss);
+        let named = [Some(headline.limit), headline.or];
+        let may_be_link = named.contains(&Some(Limit::Link));
+        let policed = way.policed.filter(|policed| policed.part >= BUSY_OF_GUESS);
+        if let Some(policed) = policed.filter(|_| may_be_link || named.contains(&Some(loss))) {
+            return Some(LinkProof::Policed(policed));
+        }
         let least = if may_be_link { BUSY_OF_GUESS } else { BUSY_MOST };
-        (busy >= least && !is_known).then_some((near, busy))
+        way.busy.filter(|busy| *busy >= least).map(LinkProof::Busy)
     }
 
     /// How the least round trip of the data divides between the two places and what is beyond.

@@ -20,7 +20,7 @@ mod losses;
 mod measured;
 mod subcause;
 
-pub use both::{AnsweredPair, PairAnswer, RoundTripParts, SeenLimit, answered};
+pub use both::{AnsweredPair, LinkProof, PairAnswer, RoundTripParts, SeenLimit, answered};
 pub(crate) use connection::Sampled;
 pub use connection::{DiagnosedConnection, OfDirection, Rank, note_sharing, worst_first};
 pub use hosts::KnownHosts;

@@ -109,8 +109,17 @@ pub fn answer(
 
 /// The answer that the path is full, where something else than the connection's account says so.
 pub(super) fn path_is_full(claim: String, language: Language) -> WaitAnswer {
-    let remedy = Some(language.remedy(Remedy::NoneAtTheHosts));
-    let who = sentences(language).who(WhoActs::NobodyOfPath);
+    of_path(claim, Remedy::NoneAtTheHosts, WhoActs::NobodyOfPath, language)
+}
+
+/// The same for a path that is policed.
+pub(super) fn path_is_policed(claim: String, language: Language) -> WaitAnswer {
+    let lift = Remedy::Packets(PacketRemedy::LiftPolicer);
+    of_path(claim, lift, WhoActs::EvenSender, language)
+}
+
+fn of_path(claim: String, remedy: Remedy, who: WhoActs, language: Language) -> WaitAnswer {
+    let (remedy, who) = (Some(language.remedy(remedy)), sentences(language).who(who));
     WaitAnswer { claim, remedy, changes: Vec::new(), who, held: None }
 }
 

@@ -4,6 +4,7 @@ use super::Tap;
 use super::busy::{SentData, busy_part};
 use super::clocks::{Clocks, FARTHEST};
 use super::copies::{BothViews, Carried, sorted};
+use super::policed::{Offered, policed};
 use super::way::{QueueDelay, SegmentCount, WayBetween};
 use fullpipe_model::units::{Bytes, Duration};
 
@@ -143,6 +144,7 @@ impl Comparison<'_> {
         let by_start = ByStart::new(far);
         let last_arrived = delays.delayed.last().map_or(0, |one| one.near);
         let (mut run, mut queues, mut sizes) = (0, Vec::new(), Sizes::default());
+        let mut offered = Vec::new();
         for (number, sent) in near.iter().enumerate().filter(|(_, one)| !one.is_empty()) {
             let pieces = parted.lost[number].pieces(sent);
             // Its capture was still running when it would have arrived, or what was sent later did.
@@ -164,6 +166,9 @@ impl Comparison<'_> {
                 }
             }
             sizes.note(sent.end - sent.start, lost.segments > 0);
+            let length = u64::try_from(sent.end - sent.start).unwrap_or_default();
+            let (passed, is_lost) = (length - lost.bytes.get().min(length), lost.segments > 0);
+            offered.push(Offered { at: sent.at, passed, is_lost });
             if lost.segments == 0 {
                 way.longest_run = way.longest_run.max(run);
                 run = 0;
@@ -178,6 +183,8 @@ impl Comparison<'_> {
         }
         way.longest_run = way.longest_run.max(run);
         way.nothing_above = sizes.nothing_above(self.segment);
+        let is_unqueued = way.queue.is_some_and(|queue| queue.most < UNQUEUED);
+        way.policed = is_unqueued.then(|| policed(&offered, self.segment)).flatten();
         let queues = sorted(queues.into_iter().map(|queue| ((queue, 0, 0), 0)));
         way.queue_at_loss = queues.get(queues.len() / 2).map(|((queue, ..), _)| duration(*queue));
     }
@@ -309,6 +316,8 @@ impl Comparison<'_> {
     }
 }
 
+/// Where no packet waited for longer, there is no queue.
+const UNQUEUED: Duration = Duration::from_millis(1);
 /// Fewer losses tell nothing of sizes.
 const TELLING_LOSSES: u64 = 3;
 

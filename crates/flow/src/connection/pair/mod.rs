@@ -21,12 +21,14 @@ mod copies;
 mod fates;
 mod matching;
 mod paired;
+mod policed;
 mod sighting;
 mod way;
 
 pub use changes::{HeaderChange, HeaderField};
 pub use clocks::{ClockPiece, Clocks};
 pub use paired::{PairedCaptures, PairedConnection};
+pub use policed::Policed;
 pub use way::{QueueDelay, SegmentCount, WayBetween};
 
 use crate::capture::segment::{FlowKey, Parsed, Segment};

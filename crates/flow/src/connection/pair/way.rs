@@ -1,5 +1,6 @@
 //! What became of the packets of one direction, in numbers.
 
+use super::policed::Policed;
 use fullpipe_model::units::{Bytes, Duration, column};
 use serde::Serialize;
 
@@ -53,6 +54,8 @@ pub struct WayBetween {
     /// they waited for was busy. It is rather too small than too large: a single packet that was
     /// not delayed ends the wait of those around it. `None` of little data.
     pub busy: Option<f64>,
+    /// The policer that dropped what was lost, where nothing queued and what passed shows one.
+    pub policed: Option<Policed>,
 }
 
 impl WayBetween {

@@ -6,7 +6,7 @@ use crate::connection::account::{self, WaitAnswer, rounded};
 use crate::table::{escape, figure, paragraph};
 use fullpipe_flow::Language;
 use fullpipe_flow::connection::pair::Tap;
-use fullpipe_flow::diagnosis::{Diagnosis, PairAnswer, RoundTripParts};
+use fullpipe_flow::diagnosis::{Diagnosis, LinkProof, PairAnswer, RoundTripParts};
 use fullpipe_flow::finding::Remedy;
 
 impl BothReport<'_> {
@@ -14,8 +14,8 @@ impl BothReport<'_> {
     pub(super) fn answer(&self, answer: &PairAnswer, layout: Layout) -> String {
         let (language, seen) = (layout.language, &answer.seen);
         let account = answer.account.as_ref();
-        let told = match answer.proven_busy {
-            Some(busy) => Some(self.proven(busy, language)),
+        let told = match answer.proof {
+            Some(proof) => Some(self.proven(proof, language)),
             None => account.and_then(|account| account::answer(seen, account, language)),
         };
         let diagnosis = seen.diagnosis(answer.direction);
@@ -25,7 +25,7 @@ impl BothReport<'_> {
                 line("  ", &language.headline_with_share(&headline), layout)
             }),
         };
-        let seen_at = answer.proven_busy.is_none().then(|| self.seen_at(answer, language));
+        let seen_at = answer.proof.is_none().then(|| self.seen_at(answer, language));
         let round_trip = answer.round_trip.map(|parts| self.round_trip(parts, language));
         for sentence in seen_at.into_iter().chain(round_trip) {
             text += &line("  ", &sentence, layout);
@@ -33,21 +33,31 @@ impl BothReport<'_> {
         text
     }
 
-    /// The answer that only both captures give: what is between them was busy.
-    fn proven(&self, busy: f64, language: Language) -> WaitAnswer {
+    /// The answer that only both captures give: what is between them was full.
+    fn proven(&self, proof: LinkProof, language: Language) -> WaitAnswer {
         let [a, b] = [Tap::A, Tap::B].map(|tap| escape::in_line(self.name(tap)));
-        let percent = figure::percent(busy);
-        let claim = match language {
-            Language::English => format!(
-                "the link between {a} and {b} was full: for {percent} % of the time from the first \
-                 data to the last, data waited there"
+        let claim = match (language, proof) {
+            (Language::English, LinkProof::Busy(part)) => format!(
+                "the link between {a} and {b} was full: for {} % of the time from the first data \
+                 to the last, data waited there",
+                figure::percent(part)
             ),
-            Language::Chinese => format!(
-                "{a} 与 {b} 之间的链路已满：从第一份数据到最后一份，有 {percent} % 的时间\
-                 数据在那里排队"
+            (Language::Chinese, LinkProof::Busy(part)) => format!(
+                "{a} 与 {b} 之间的链路已满：从第一份数据到最后一份，有 {} % 的时间数据在那里排队",
+                figure::percent(part)
             ),
+            (Language::English, LinkProof::Policed(policed)) => format!(
+                "a policer between {a} and {b} lets {} of data pass, and dropped what came above",
+                policed.rate
+            ),
+            (Language::Chinese, LinkProof::Policed(policed)) => {
+                format!("{a} 与 {b} 之间有限速：只放行 {} 的数据，超出的部分被丢弃", policed.rate)
+            }
         };
-        account::path_is_full(claim, language)
+        match proof {
+            LinkProof::Busy(_) => account::path_is_full(claim, language),
+            LinkProof::Policed(_) => account::path_is_policed(claim, language),
+        }
     }
 
     /// Whose capture says so, and whether the other one alone says it, too.

@@ -93,6 +93,9 @@ impl NamedWay<'_> {
                 Language::Chinese => "原因无法从时延看出".into(),
             };
         };
+        if let Some(words) = self.without_queue(queue.most, language) {
+            return words;
+        }
         // Where a queue is full, what comes just before a loss has waited nearly the longest.
         let waited_long = at.saturating_mul(2) >= queue.most;
         match (language, waited_long && at >= SHORT_QUEUE, waited_long && at >= JITTER) {
@@ -127,6 +130,35 @@ impl NamedWay<'_> {
         }
     }
 
+    /// What drops where nothing queues, unless it may be chance.
+    fn without_queue(&self, most: Duration, language: Language) -> Option<String> {
+        if let Some(policed) = self.way.policed {
+            return Some(match language {
+                Language::English => format!(
+                    "nothing queued there, and from one drop to the next {} of data passed: a \
+                     policer drops what comes above that",
+                    policed.rate
+                ),
+                Language::Chinese => format!(
+                    "那里没有排队，每两次丢弃之间通过的数据都是 {}：限速丢弃超出的部分",
+                    policed.rate
+                ),
+            });
+        }
+        // Of 60 policers of generated runs 57 are like that, and of 4 links without a queue that
+        // lost by chance the one whose losses come in bursts.
+        let in_runs =
+            self.way.longest_run >= RUN_LEAST && self.way.lost.segments * 4 >= self.way.runs * 5;
+        (most < SHORT_QUEUE && in_runs).then(|| match language {
+            Language::English => "nothing queued there, and several were lost in a row: what \
+                                  drops has no queue (a policer), or loses in bursts"
+                .into(),
+            Language::Chinese => {
+                "那里没有排队，却连续丢失多个：丢弃者没有队列（限速），或成批丢失".into()
+            }
+        })
+    }
+
     /// What is to be known beside what was lost.
     pub(super) fn remarks(&self, language: Language) -> Vec<String> {
         let NamedWay { way, near, far, .. } = self;
@@ -151,6 +183,8 @@ impl NamedWay<'_> {
     }
 }
 
+/// Chance hardly loses so many in a row.
+const RUN_LEAST: u64 = 4;
 /// A queue that is this long when it is full can be told from chance.
 const SHORT_QUEUE: Duration = Duration::from_millis(1);
 /// Delays differ by this without a queue.

@@ -121,6 +121,12 @@ fn why_it_was_lost_is_said_as_far_as_that_can_be_told() {
         let text = said(&paired, Language::English);
         assert!(text.contains(words), "{text}");
     }
+    let policed = paired(|way| {
+        (way.lost, way.runs, way.longest_run) = (count(281), 12, 52);
+        way.queue_at_loss = Some(Duration::ZERO);
+        way.queue = Some(QueueDelay { median: Duration::ZERO, p95: us(1), most: us(1) });
+    });
+    assert!(said(&policed, Language::English).contains("has no queue (a policer)"));
     let black_hole = paired(|way| {
         (way.lost, way.nothing_above) = (count(10), Some(Bytes::new(1200)));
     });
