@@ -117,7 +117,7 @@ impl SeenAlone {
     fn push(&mut self, packet: &Packet<'_>) {
         self.analyzer.push_packet(packet);
         self.packets += 1;
-        if self.packets % Self::PORTION == 0 {
+        if self.packets.is_multiple_of(Self::PORTION) {
             self.analyzer.drain().into_iter().for_each(|one| self.kept.add(one));
         }
     }
