@@ -7,8 +7,8 @@
 //! two minutes of looks are kept at one a second.
 //!
 //! Call [`Watch::open`] once, then [`Watch::look`] at the interval that suits: the first look only
-//! says which sockets exist. [`Watch::busy`] lists the connections that moved or wait to move data,
-//! the one that loses most first.
+//! says which sockets exist, and which moved data a moment ago. [`Watch::busy`] lists the
+//! connections that moved or wait to move data, the one that loses most first.
 //!
 //! A verdict of a second look rests on counters alone. To decide in detail what holds a
 //! connection, ask [`crate::why()`].
@@ -131,8 +131,8 @@ impl Watch {
         Ok(())
     }
 
-    /// The connections that moved data, had data waiting or waited for an answer since they were
-    /// first seen and in the last minute: the one that lost most time to a limit first.
+    /// The connections that moved data (shortly before they were first seen, too), had data waiting
+    /// or waited for an answer in the last minute: the one that lost most time to a limit first.
     pub fn busy(&self) -> Vec<&WatchedSocket> {
         let mut busy: Vec<&WatchedSocket> =
             self.sockets.values().filter(|socket| socket.is_busy()).collect();
