@@ -80,6 +80,17 @@ pub struct FindingEvidence {
     /// How many flights a short transfer took that nothing held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flights: Option<u32>,
+    /// The fraction of the time in which TCP had nothing to send, 0 to 1, where that proves that
+    /// the application sets the pace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<f64>,
+    /// How often that application writes, if a clock says when.
+    #[serde(
+        rename = "period_us",
+        with = "column::micros_optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub period: Option<Duration>,
     /// Mean goodput.
     #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
@@ -209,11 +220,14 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let elsewhere = typical.elsewhere.filter(|rate| rate.as_f64() > 1.2 * typical.goodput.as_f64());
     let bursts = (limit == Limit::Link).then(|| DroppedBursts::of(verdict, known)).flatten();
     let flights = verdict.flights.filter(|_| limit == Limit::Unknown);
+    let pace = verdict.pace.filter(|_| limit == Limit::SenderApplication);
     let mut evidence = FindingEvidence {
         allowed: None,
         burst: bursts.map(|bursts| bursts.burst),
         elsewhere,
         flights,
+        idle: pace.map(|pace| pace.idle),
+        period: pace.and_then(|pace| pace.period),
         goodput: typical.goodput,
         in_flight: typical.in_flight,
         retransmissions: typical.retransmissions,

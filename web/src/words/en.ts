@@ -164,7 +164,7 @@ export const en: Words = {
       case "send_buffer":
         return `The send buffer limited it for ${share} of the time.`;
       case "sender_application":
-        return `The sending application limited it for ${share} of the time: it had nothing to send.`;
+        return `The sending application limited it for ${share} of the time: it wrote no more.`;
       case "slow_start":
         return `Slow start limited it for ${share} of the time.`;
       case "loss":

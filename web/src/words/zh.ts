@@ -152,7 +152,7 @@ export const zh: Words = {
       case "send_buffer":
         return `在 ${share} 的时间里，瓶颈是发送缓冲区。`;
       case "sender_application":
-        return `在 ${share} 的时间里，瓶颈是发送端应用：它没有数据可发。`;
+        return `在 ${share} 的时间里，瓶颈是发送端应用：它没有写得更多。`;
       case "slow_start":
         return `在 ${share} 的时间里，瓶颈是慢启动。`;
       case "loss":

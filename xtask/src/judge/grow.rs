@@ -151,6 +151,13 @@ fn best_question(
     best
 }
 
+/// A score with eight bits of precision, which is plenty among hundreds: the rest would be half of
+/// what a packed table takes.
+fn nearest_half(score: f32) -> f32 {
+    const LOWER_HALF: u32 = 0xffff;
+    f32::from_bits(score.to_bits().wrapping_add(LOWER_HALF.div_ceil(2)) & !LOWER_HALF)
+}
+
 impl Tree {
     /// The score of a lesson whose traits fall into these bins.
     pub fn score(&self, bins: &Bins, lesson: usize) -> f64 {
@@ -175,8 +182,8 @@ impl Tree {
     fn write_from(&self, at: usize, bins: &Bins, start: usize, bytes: &mut Vec<u8>) {
         match self.nodes[at] {
             Node::Leaf(score) => {
-                bytes.push(LEAF);
-                bytes.extend((score as f32).to_le_bytes());
+                let [_, _, low, high] = nearest_half(score as f32).to_le_bytes();
+                bytes.extend([LEAF, 0, 0, low, high]);
             }
             Node::Question { of, bin, below, above } => {
                 let here = bytes.len();

@@ -4,6 +4,7 @@ mod brief;
 mod ceiling;
 mod features;
 mod gates;
+mod pauses;
 mod queues;
 mod rivals;
 mod surroundings;
@@ -20,6 +21,7 @@ use super::thresholds::{
 };
 use brief::Brief;
 pub(crate) use features::Features;
+use pauses::waited;
 use queues::standing_queues;
 use surroundings::Surroundings;
 use trains::{burst_rate, train_rate};
@@ -85,7 +87,7 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     if features.len() < INTERVALS_LEAST {
         return verdict;
     }
-    verdict.weighed(|part, _| {
+    let verdict = verdict.weighed(|part, _| {
         if part.len() == features.len() {
             return transfer.case(&limits);
         }
@@ -95,7 +97,8 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
         };
         let transfer = Transfer::new(&features[part.clone()], Path { coverage, ..path });
         transfer.case(&limits[part])
-    })
+    });
+    waited(features).overrule(verdict)
 }
 
 /// Intervals of a capture of one direction, without the answers: nothing says what the sender

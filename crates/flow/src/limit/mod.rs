@@ -36,14 +36,16 @@ mod slow_start;
 mod thresholds;
 pub mod truth;
 mod verdict;
+mod waited;
 
 pub use confidence::{Coverage, SURE_FROM, Source};
 pub use judge::{
-    BoostedTrees, CLASSES, LEAF, LIMITS, NODE, POLICER, Reason, Traits, half, pack, softmax,
+    BoostedTrees, CLASSES, LEAF, LIMITS, NODE, POLICER, Reason, Traits, half, pack, softmax, unpack,
 };
 pub use receiver::from_receiver;
 pub use samples::from_samples;
 pub use verdict::{Candidate, Evidence, Interval, Verdict};
+pub use waited::Pace;
 
 pub(crate) use decide::{Features, Path, decide};
 pub(crate) use least::Least;

@@ -13,18 +13,20 @@
 
 mod brief;
 mod traits;
+mod waited;
 
 use super::judge::{Case, LinkEvidence, Possible, SEGMENTS_LEAST};
 use super::proof::{Moment, is_full_link};
 use super::thresholds::{
     AT_CAPACITY_SAMPLED, CLOSED_TO, COLLAPSED, FULL_BUFFER, GROWTH, NEARLY_BDP, NOISE, OF_HINT,
-    OF_LINK, QUEUE_LEAST_SAMPLED, QUEUE_PART, QUEUE_PART_SAMPLED, REPAIR_WITHIN_SAMPLED, UNREAD,
-    UNREPAIRED,
+    OF_LINK, QUEUE_LEAST_SAMPLED, QUEUE_PART, QUEUE_PART_SAMPLED, REACHED_PART,
+    REPAIR_WITHIN_SAMPLED, UNREAD, UNREPAIRED,
 };
 use super::{Candidate, Cause, Evidence, Interval, Limit, PathHint, Source, Verdict};
 use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
 use std::ops::Range;
+use waited::waited;
 
 /// The shortest interval. A shorter one would be a few jiffies.
 const MIN_INTERVAL: Duration = Duration::from_millis(40);
@@ -47,11 +49,14 @@ pub fn from_samples(
     }
     let (spans, intervals) = by_rules(sender, receiver, interval, hint);
     let segments = spans.iter().map(SampleSpan::segments).fold(0, u64::saturating_add);
-    if segments < SEGMENTS_LEAST || !is_fine(sender) {
-        return Verdict::new(Source::Samples, intervals);
+    let mut verdict = Verdict::new(Source::Samples, intervals);
+    if segments >= SEGMENTS_LEAST && is_fine(sender) {
+        verdict = verdict.weighed(|part, intervals| case(&spans[part], intervals, receiver, hint));
     }
-    Verdict::new(Source::Samples, intervals)
-        .weighed(|part, intervals| case(&spans[part], intervals, receiver, hint))
+    match waited(sender) {
+        Some(waited) => waited.overrule(verdict),
+        None => verdict,
+    }
 }
 
 /// What the rules decide alone, without the trained judge: the spans in which something happened,
@@ -119,6 +124,7 @@ fn case(
     let possible = Possible {
         loss: spans.iter().any(|span| span.retransmissions() > 0),
         sender_application: has_pauses,
+        reader: is_ever_unread(receiver),
         ..Possible::ALL
     };
     let link = if is_full(spans, intervals, hint) {
@@ -128,6 +134,16 @@ fn case(
     };
     let traits = traits::traits(spans, intervals, receiver);
     Case { traits, possible, link, judges_parts: true }
+}
+
+/// Whether the receiver's application may have kept somebody waiting: it had data that it had not
+/// read for more than a moment now and then. Without samples of its socket nobody knows.
+fn is_ever_unread(receiver: &[Sample]) -> bool {
+    let more_than_a_segment = |sample: &&Sample| {
+        sample.rqueue > sample.info.as_ref().map_or(Bytes::ZERO, |info| info.rcv_mss)
+    };
+    let unread = receiver.iter().filter(more_than_a_segment).count();
+    receiver.is_empty() || unread as f64 >= REACHED_PART * receiver.len() as f64
 }
 
 /// Whether a queue that stood proves that the link was full: what was in flight never fell to what

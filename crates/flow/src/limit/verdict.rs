@@ -1,11 +1,11 @@
 //! The verdict: intervals, and their sum over the connection.
 
-use super::Limit;
 use super::confidence::{self, Coverage, PROVEN, Source};
 use super::judge::{
     Case, Judged, LIMITS, LinkEvidence, Opinion, Part, Possible, Reason, SURE, SURE_OF_WHOLE,
     Stretch, Traits, UNLIKELY, agreed, course, intervals_least, parts, reasons,
 };
+use super::{Limit, Pace};
 use fullpipe_model::limit::Cause;
 
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
@@ -143,6 +143,9 @@ pub struct Verdict {
     /// than a tenth of its time.
     #[serde(skip)]
     pub flights: Option<u32>,
+    /// How the application writes, where its pauses prove that it sets the pace.
+    #[serde(skip)]
+    pub pace: Option<Pace>,
     /// The same time in intervals of the length that was asked for.
     #[serde(skip)]
     shown: Option<Vec<Interval>>,
@@ -182,6 +185,7 @@ impl Verdict {
             trains: None,
             bursts: None,
             flights: None,
+            pace: None,
             shown: None,
             traits: Traits::default(),
             judged: None,
@@ -206,6 +210,14 @@ impl Verdict {
     /// The same verdict, whose first limit the packets prove.
     pub(crate) fn with_proof(self) -> Self {
         Verdict { confidence: self.confidence.max(PROVEN), ..self }
+    }
+
+    /// The same transfer, of which what was measured proves that `limit` held it, whatever the
+    /// statistics find likely.
+    pub(super) fn proven_to_be(mut self, limit: Limit) -> Self {
+        self.turn_to(limit, 0..self.intervals.len(), |_| true);
+        self.judged = None;
+        self.with_proof()
     }
 
     /// The same verdict, shown in other intervals of the same time.

@@ -273,7 +273,26 @@ pub static FINDINGS: &[F] = &[
         "the same as sysctls to set, each to at least `to`; `command` never lowers one",
         |row| Cell::Changes(&row.what.changes),
     ),
+    F::new(
+        "idle",
+        Kind::Fraction,
+        NO_PACE,
+        "the part of the time, 0 to 1, in which TCP had nothing to send",
+        |row| Cell::Fraction(row.what.evidence.idle),
+    )
+    .at(Place::At("evidence.idle")),
+    F::new(
+        "period_us",
+        Kind::Number,
+        NO_PACE,
+        "how often the application writes, by a clock",
+        |row| Cell::micros(row.what.evidence.period),
+    )
+    .at(Place::At("evidence.period_us")),
 ];
+
+/// Of which findings the application's pace is not known.
+const NO_PACE: &str = "its pauses do not prove that the application sets the pace";
 
 const OF_OTHERS: &str = "of other sub-causes";
 

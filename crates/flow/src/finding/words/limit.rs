@@ -62,6 +62,7 @@ fn nothing_held(flights: u32) -> String {
 
 fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
     let FindingEvidence { goodput, in_flight, retransmissions, rtt, rtt_path, .. } = *evidence;
+    let FindingEvidence { idle, period, .. } = *evidence;
     match limit {
         Limit::ReceiveWindow => "the sender had the receive window full".into(),
         Limit::ReceiverApplication => {
@@ -71,7 +72,10 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
             "the sender's buffer was full of data that waited for its acknowledgement (at most \
              {in_flight} in flight, {goodput})"
         ),
-        Limit::SenderApplication => "the sending application had nothing to send".into(),
+        Limit::SenderApplication => idle.map_or_else(
+            || "the sending application had nothing to send".into(),
+            |idle| sets_the_pace(idle, period),
+        ),
         Limit::CongestionWindow(Cause::SlowStart) => {
             "the congestion window was still growing".into()
         }
@@ -96,6 +100,17 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
                 .into()
         }
         Limit::Unknown => "the evidence does not say what held the sender".into(),
+    }
+}
+
+fn sets_the_pace(idle: f64, period: Option<Duration>) -> String {
+    let idle = format!("had nothing to send for {:.0} % of it", idle * 100.0);
+    match period {
+        Some(period) => format!(
+            "the sending application set the pace: it wrote every {period} and {idle}, so each \
+             block was carried before the next"
+        ),
+        None => format!("the sending application set the pace: again and again it {idle}"),
     }
 }
 

@@ -13,6 +13,9 @@ use fullpipe_model::units::Duration;
 
 /// The limit of congestion control that has not grown yet.
 const START: Limit = Limit::CongestionWindow(Cause::SlowStart);
+/// Bytes that followed others tell how long a segment takes where they are at least this part of
+/// one; headers are not counted.
+const LAST_LEAST: f64 = 0.25;
 /// A byte that waits for more segments than this stood in a queue, and not in its own burst of two.
 const QUEUED: f64 = 2.0;
 
@@ -179,10 +182,12 @@ impl<'a> Brief<'a> {
     /// How long it took for bytes to pass one after the other, whoever spaced them.
     fn passed(&self) -> f64 {
         let passed: f64 = self.features.iter().map(|f| f64::from(f.passing)).sum();
-        let segments: u32 = self.features.iter().map(|f| f.segments).sum();
-        // The first segment of a flight takes as long as the others, and follows none.
-        let followed = segments.saturating_sub(self.flights);
-        if followed > 0 { passed * f64::from(segments) / f64::from(followed) } else { 0.0 }
+        // The first segment of a flight takes its time, too, and follows none. The last of all may
+        // be a small one.
+        let segment = self.features.iter().map(|f| f.segment).max().unwrap_or(0);
+        let first = f64::from(segment) * f64::from(self.flights);
+        let followed = (self.delivered() - first).max(LAST_LEAST * f64::from(segment));
+        passed * (1.0 + first.min(self.delivered()) / followed)
     }
 
     /// Whether the application wrote it bit by bit: most segments are not full, or there are

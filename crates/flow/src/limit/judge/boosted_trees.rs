@@ -10,8 +10,8 @@
 //! class, each with its number of nodes (2) and its nodes ([`NODE`] bytes each). A node begins with
 //! the number of the trait that it asks about. If the trait is at most the threshold (the upper
 //! half of a float, in bytes 3 and 4), the next node follows directly; otherwise bytes 1 and 2 give
-//! its number. A node that begins with [`LEAF`] is a leaf: its score (4, a float). All numbers are
-//! little-endian.
+//! its number. A node that begins with [`LEAF`] is a leaf: its score (4, a float whose lower half is
+//! zero). All numbers are little-endian.
 
 /// The number of classes: the limits in their order, and a policer, which the verdict calls a link.
 pub const CLASSES: usize = 8;
@@ -66,6 +66,11 @@ impl<'a> BoostedTrees<'a> {
     /// The probability of each class; they sum to 1. `None` where the traits are not those of the
     /// training.
     pub fn weigh(&self, traits: &[f32]) -> Option<[f64; CLASSES]> {
+        self.scores(traits).map(softmax)
+    }
+
+    /// The sum of each class's scores. `None` where the traits are not those of the training.
+    pub fn scores(&self, traits: &[f32]) -> Option<[f64; CLASSES]> {
         if traits.len() != self.typical.len() || self.trees.is_empty() {
             return None;
         }
@@ -73,7 +78,7 @@ impl<'a> BoostedTrees<'a> {
         for (at, tree) in self.trees.iter().enumerate() {
             scores[at % CLASSES] += walk(tree, 0, traits, |_, _| ())?;
         }
-        Some(softmax(scores))
+        Some(scores)
     }
 
     /// The probabilities of the classes if one trait had its typical value: one answer for each

@@ -16,6 +16,8 @@ use fullpipe_model::units::{Bytes, Duration, Rate};
 const LONGER: f64 = 2.0;
 /// A rate of more than this part of a flight a round trip is the window's.
 const A_FLIGHT: f64 = 0.85;
+/// Fewer segments do not tell how long one takes.
+const FLIGHT_LEAST: f64 = 4.0;
 /// Segments of data that one request has.
 const REQUEST: u32 = 2;
 
@@ -34,7 +36,9 @@ pub(super) fn interval(sender: &[Sample], receiver: &[Sample], hint: PathHint) -
         _ => Duration::ZERO,
     };
     let seen = before.saturating_add(sender[done].at.since(sender[from].at));
-    let Shortening { limit, least } = told(last, seen, hint)?;
+    let first = sender[from..].iter().filter_map(|sample| sample.info.as_ref());
+    let first = first.filter_map(seconds_a_segment_of_first_flight).last();
+    let Shortening { limit, least } = told(last, first, seen, hint)?;
     let samples = &sender[from.saturating_sub(1)..=done];
     let mut infos = samples.iter().filter_map(|sample| sample.info.as_ref());
     let span = SampleSpan { samples, first: infos.clone().next()?, last: infos.next_back()? };
@@ -57,8 +61,8 @@ struct Shortening {
     least: Duration,
 }
 
-/// `seen` is about how long it took.
-fn told(last: &TcpInfo, seen: Duration, hint: PathHint) -> Option<Shortening> {
+/// `first` is how long a segment of the first flight took, `seen` about how long it all took.
+fn told(last: &TcpInfo, first: Option<f64>, seen: Duration, hint: PathHint) -> Option<Shortening> {
     let segments = last.data_segs_out?;
     let is_brief = (1..SEGMENTS_LEAST).contains(&u64::from(segments));
     let is_sent = last.notsent_bytes.is_none_or(|left| left == Bytes::ZERO);
@@ -68,6 +72,8 @@ fn told(last: &TcpInfo, seen: Duration, hint: PathHint) -> Option<Shortening> {
     }
     let rtt = last.min_rtt?.as_secs_f64();
     let each = seconds_a_segment(last, segments, rtt, hint)?;
+    // A later flight waits for its sender, too: its window, or its pace.
+    let each = first.filter(|_| hint.rate.is_none()).map_or(each, |first| first.min(each));
     let start = SlowStart::new(segments, each * f64::from(segments), rtt);
     let least = start.time + rtt;
     if seen.as_secs_f64() > LONGER * least + super::MIN_INTERVAL_SHORT.as_secs_f64() {
@@ -100,6 +106,19 @@ fn seconds_a_segment(last: &TcpInfo, segments: u32, rtt: f64, hint: PathHint) ->
     Some(passing / arrived)
 }
 
+/// The same of the first flight alone, from when its last acknowledged segment arrived. The rate of
+/// delivery then is that of what was acknowledged over a round trip and the time that it took to
+/// pass behind the first segment.
+fn seconds_a_segment_of_first_flight(info: &TcpInfo) -> Option<f64> {
+    let arrived = info.bytes_acked?.as_f64() / info.snd_mss.as_f64().max(1.0);
+    if !(FLIGHT_LEAST..=f64::from(FIRST_FLIGHT)).contains(&arrived) {
+        return None;
+    }
+    let rate = info.delivery_rate.filter(|rate| *rate > Rate::ZERO)?;
+    let measured = info.bytes_acked?.as_f64() * 8.0 / rate.as_f64();
+    Some((measured - info.min_rtt?.as_secs_f64()).max(0.0) / (arrived - 1.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,7 +138,7 @@ mod tests {
     }
 
     fn limit(info: &TcpInfo, seen: Duration) -> Option<Limit> {
-        told(info, seen, PathHint::default()).map(|told| told.limit)
+        told(info, None, seen, PathHint::default()).map(|told| told.limit)
     }
 
     const START: Option<Limit> = Some(Limit::CongestionWindow(Cause::SlowStart));
@@ -136,6 +155,25 @@ mod tests {
         // All at once: the rate of delivery is that of a flight over a round trip and its passing.
         assert_eq!(at(8, bdp(8)), Some(Limit::Unknown));
         assert_eq!(at(8, bdp(2)), Some(Limit::Link));
+    }
+
+    /// Of two flights the second is paced, or waits for the window; the first tells the path's rate.
+    #[test]
+    fn the_first_flight_tells_how_fast_the_path_is() {
+        let rtt = Duration::from_millis(20);
+        let after = Duration::from_millis(21);
+        let first = |segments, passed| {
+            let info = over(segments, rtt, Bytes::new(u64::from(segments) * 1448).per(passed)?);
+            seconds_a_segment_of_first_flight(&info)
+        };
+        let each = first(10, after).unwrap();
+        assert!((each - 1e-3 / 9.0).abs() < 1e-6, "{each}");
+        assert_eq!(first(3, after), None, "too few");
+        assert_eq!(first(11, after), None, "more than the first flight");
+        let paced = over(20, rtt, Bytes::new(1448 * 8).per(rtt).unwrap());
+        let told = |first| told(&paced, first, rtt, PathHint::default()).map(|told| told.limit);
+        assert_eq!(told(None), Some(Limit::Link));
+        assert_eq!(told(Some(each)), START);
     }
 
     #[test]

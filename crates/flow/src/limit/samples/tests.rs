@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::limit::judge::Opinion;
-use fullpipe_model::observe::{SocketMemory, TcpState};
+use fullpipe_model::observe::{CongestionState, SocketMemory, TcpState};
 use fullpipe_model::units::Window;
 
 /// A socket that is sampled every 10 ms. It sends at 40 MB/s over a path of 50 ms, and nothing is
@@ -323,4 +323,92 @@ fn a_queue_that_stands_is_a_full_link_whatever_else_is_full() {
         queued(n, s);
         s.info.busy_time = millis(n * STEP * 8 / 10);
     }));
+}
+
+fn verdict(sender: &[Sample], receiver: &[Sample]) -> Verdict {
+    from_samples(sender, receiver, Duration::from_millis(50), PathHint::default())
+}
+
+/// A writer of blocks, each of which fills the link for `busy` of each 20 samples and leaves a queue
+/// before it. `is_slow` says for which samples it writes in blocks at all.
+fn blocks(busy: u64, is_slow: impl Fn(u64) -> bool) -> Vec<Sample> {
+    let mut sent = 0;
+    let mut busy_time = 0;
+    series(400, |n, s| {
+        let is_busy = n % 20 < busy || !is_slow(n);
+        sent += u32::from(is_busy) * 276;
+        busy_time += u64::from(is_busy) * STEP;
+        queued(0, s);
+        s.info.snd_wnd = Some(Window::new(Bytes::new(6_000_000)));
+        s.info.data_segs_out = Some(1 + sent);
+        s.info.bytes_acked = Some(Bytes::new(u64::from(sent) * 1448));
+        s.info.busy_time = millis(busy_time);
+        if !is_busy {
+            (s.info.unacked, s.info.notsent_bytes) = (0, Some(Bytes::ZERO));
+            s.memory.wmem_queued = Bytes::ZERO;
+        }
+    })
+}
+
+#[test]
+fn a_writer_that_pauses_for_a_quarter_of_the_time_is_the_limit_although_its_blocks_fill_the_link() {
+    let proven = |sender: &[Sample]| {
+        let verdict = verdict(sender, &[]);
+        (verdict.limited_by().limit, verdict.confidence >= 0.98)
+    };
+    assert_eq!(proven(&blocks(13, |_| true)), (Limit::SenderApplication, true));
+    assert!(waited(&blocks(13, |_| true)).unwrap().outweighs(Limit::Link));
+    // Near misses: pauses of a tenth, and pauses that are only in the end.
+    for sender in [blocks(18, |_| true), blocks(5, |n| n >= 260)] {
+        assert!(!waited(&sender).unwrap().outweighs(Limit::Link));
+    }
+    // What a link can give is bounded by what is left; another limit may take all of it.
+    assert!(!waited(&blocks(13, |_| true)).unwrap().outweighs(Limit::SendBuffer));
+    assert!(waited(&blocks(10, |_| true)).unwrap().outweighs(Limit::SendBuffer));
+}
+
+#[test]
+fn a_writer_that_is_blocked_is_not_waited_for() {
+    // Answers of 30 kB to one question after another, in a buffer that just holds one.
+    let answers = |queued: u64| {
+        series(400, |n, s| {
+            s.info.unacked = 21;
+            s.info.data_segs_out = Some(1 + 21 * (n / 5) as u32);
+            s.info.notsent_bytes = Some(Bytes::ZERO);
+            (s.memory.wmem_queued, s.memory.sndbuf) = (Bytes::new(queued), Bytes::new(46_080));
+        })
+    };
+    let waits = |queued| waited(&answers(queued)).unwrap().outweighs(Limit::SendBuffer);
+    assert!(waits(39_406));
+    assert!(!waits(45_000), "it fills the buffer");
+    // Nor is one whose data both windows hold back, or that repairs.
+    let held = |change: fn(&mut Socket)| {
+        let mut sender = answers(39_406);
+        for sample in &mut sender {
+            let info = sample.info.take().unwrap();
+            let mut socket = Socket { info, memory: sample.memory.unwrap(), rqueue: Bytes::ZERO };
+            change(&mut socket);
+            sample.info = Some(socket.info);
+        }
+        !waited(&sender).unwrap().outweighs(Limit::SendBuffer)
+    };
+    assert!(held(|s| s.info.snd_cwnd = 22));
+    assert!(held(|s| s.info.snd_wnd = Some(Window::new(Bytes::new(31_000)))));
+    assert!(held(|s| s.info.notsent_bytes = Some(Bytes::new(1448))));
+    assert!(held(|s| s.info.ca_state = CongestionState::Recovery));
+    // Few samples, or none that says what is unsent, prove nothing.
+    assert_eq!(waited(&answers(39_406)[..20]), None);
+    assert_eq!(waited(&series(400, |_, _| ())), None);
+}
+
+#[test]
+fn a_reader_that_has_read_everything_is_not_blamed() {
+    let sender = series(400, |n, s| {
+        s.info.rwnd_limited = millis(n * STEP);
+        s.info.snd_wnd = Some(Window::new(Bytes::new(if n % 9 < 3 { 6_000_000 } else { 100_000 })));
+    });
+    let receiver = |unread| series(400, move |_, s| s.rqueue = Bytes::new(unread));
+    let blamed = |unread| verdict(&sender, &receiver(unread)).share(Limit::ReceiverApplication);
+    assert_eq!(blamed(0), 0.0);
+    assert!(is_ever_unread(&receiver(5_000_000)) && is_ever_unread(&[]));
 }

@@ -58,6 +58,7 @@ fn nothing_held(flights: u32) -> String {
 
 fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
     let FindingEvidence { goodput, in_flight, retransmissions, rtt, rtt_path, .. } = *evidence;
+    let FindingEvidence { idle, period, .. } = *evidence;
     match limit {
         Limit::ReceiveWindow => "发送方已填满接收窗口".into(),
         Limit::ReceiverApplication => {
@@ -66,7 +67,9 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
         Limit::SendBuffer => {
             format!("发送缓冲区装满了等待确认的数据（在途最多 {in_flight}，{goodput}）")
         }
-        Limit::SenderApplication => "发送端应用没有数据可发".into(),
+        Limit::SenderApplication => {
+            idle.map_or_else(|| "发送端应用没有数据可发".into(), |idle| sets_the_pace(idle, period))
+        }
         Limit::CongestionWindow(Cause::SlowStart) => "拥塞窗口仍在增长".into(),
         Limit::CongestionWindow(Cause::Loss) if goodput == Rate::ZERO => {
             format!("发出的数据无一到达，发送方等待重传（重传了 {retransmissions} 个报文段）")
@@ -85,6 +88,16 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
             "对端应用在 TCP 之上没有授予更多额度，而 TCP 自身的窗口仍有余量".into()
         }
         Limit::Unknown => "现有证据不足以判断发送方受什么限制".into(),
+    }
+}
+
+fn sets_the_pace(idle: f64, period: Option<Duration>) -> String {
+    let idle = format!("有 {:.0} % 的时间没有数据可发", idle * 100.0);
+    match period {
+        Some(period) => {
+            format!("速度由发送端应用决定：它每隔 {period} 写一次，{idle}，每块都在下一块之前传完")
+        }
+        None => format!("速度由发送端应用决定：它一再停顿，{idle}"),
     }
 }
 
