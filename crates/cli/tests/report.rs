@@ -34,6 +34,32 @@ fn data(html: &str) -> Value {
     serde_json::from_str(data.split("</script>").next().unwrap()).unwrap()
 }
 
+/// The page of two captures says what `analyze --both` does.
+#[test]
+fn two_captures_are_one_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let [client, server] = ["client.pcap.gz", "server.pcap.gz"]
+        .map(|end| captures().join("congestion_window_loss").join(end));
+    let [client, server] = [client.to_str().unwrap(), server.to_str().unwrap()];
+    let file = folder.path().join("both.html");
+    let written = fullpipe(
+        folder.path(),
+        &["report", "--both", client, server, "-o", file.to_str().unwrap()],
+    );
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let page = std::fs::read_to_string(&file).unwrap();
+    let said = fullpipe(folder.path(), &["analyze", "--both", client, server]).stdout;
+    let said = String::from_utf8(said).unwrap();
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (page_words, mut lines) = (words(&page), said.lines().map(words));
+    assert!(lines.all(|line| page_words.contains(line.trim())), "{page}");
+    assert!(page.contains("lost between") && page.matches("<svg").count() == 2, "{page}");
+    assert!(page.len() < 400_000, "{}", page.len());
+    let refused = fullpipe(folder.path(), &["report", "--both", client, "-o", "one.html"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(!folder.path().join("one.html").exists());
+}
+
 #[test]
 fn a_report_says_what_analyze_says() {
     let cases: Vec<_> = std::fs::read_dir(captures()).unwrap().flatten().collect();

@@ -1,7 +1,7 @@
 //! `fullpipe analyze`: what limited the connections of a capture.
 
 mod archive;
-mod both;
+pub mod both;
 mod packets;
 mod rows;
 

@@ -4,6 +4,7 @@ mod captures;
 mod pictures;
 pub mod results;
 
+use super::analyze::both;
 use super::input::Reading;
 use crate::failure::{Failure, Kind};
 use crate::terminal::{print, remark};
@@ -32,6 +33,7 @@ Examples:
   fullpipe report capture.pcap.zst --filter 'port 443' -o slow.html --open
   fullpipe report before.pcap after.pcap -o compare.html
   fullpipe report fullpipe-results/2026-11-22T10-00-00Z -o lab.html
+  fullpipe report --both client.pcap server.pcap -o both.html
   fullpipe report capture.pcap --svg pictures/
   fullpipe why --record samples.jsonl; fullpipe report samples.jsonl
   fullpipe report capture.pcap --data | jq '.connections[0].trace.server_to_client.stalls'
@@ -63,6 +65,10 @@ pub struct Report {
     /// Treat all captures as one and sort their packets by time.
     #[arg(long)]
     as_one: bool,
+    /// Compare two captures of the same connections, taken at two places, as `analyze --both` does:
+    /// one page with what held them, and both places' packets over one clock.
+    #[arg(long, conflicts_with_all = ["as_one", "data", "svg", "png"])]
+    both: bool,
     #[command(flatten)]
     reading: Reading,
 }
@@ -87,6 +93,13 @@ impl From<Paper> for Theme {
 
 impl Report {
     pub fn run(self) -> Result<u8, Failure> {
+        if self.both {
+            let code = both::report(&self.inputs, &self.reading.config(), &self.output)?;
+            if self.open {
+                open(&self.output)?;
+            }
+            return Ok(code);
+        }
         let (folders, files): (Vec<_>, Vec<_>) =
             self.inputs.iter().cloned().partition(|input| input.is_dir());
         let mut page = match (&folders[..], &files[..]) {
@@ -164,6 +177,18 @@ fn worst_first(connections: &mut [ShownConnection]) {
 /// The file cannot be written.
 pub fn write(page: &mut Page, file: &Path) -> Result<(), Failure> {
     let (html, left_out) = page::html(page);
+    write_html(&html, file)?;
+    if let Some(left_out) = left_out {
+        remark(&format!("fullpipe: {left_out}; --filter selects those that you mean"));
+    }
+    Ok(())
+}
+
+/// Writes a page, complete or not at all, and says where it is.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_html(html: &str, file: &Path) -> Result<(), Failure> {
     write_into(file, html.as_bytes()).map_err(|cause| {
         let problem = format!(
             "write {}: {cause}; give -o a file that can be written, on a disk with free space",
@@ -171,9 +196,6 @@ pub fn write(page: &mut Page, file: &Path) -> Result<(), Failure> {
         );
         Failure::new(Kind::Run, problem)
     })?;
-    if let Some(left_out) = left_out {
-        remark(&format!("fullpipe: {left_out}; --filter selects those that you mean"));
-    }
     remark(&format!("Report: {}", file.display()));
     Ok(())
 }

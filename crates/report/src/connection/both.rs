@@ -4,6 +4,7 @@
 mod answer;
 mod changed;
 mod losses;
+mod page;
 
 use crate::table::{escape, figure, paragraph};
 use crate::{Column, Layout, Table, Tone};
@@ -43,26 +44,34 @@ impl BothReport<'_> {
             text += &paragraph::fill("", &line, layout.width);
             text.push('\n');
         }
-        let mut worst: Vec<&AnsweredPair> = self.paired.connections.iter().collect();
-        worst.sort_by_key(|one| std::cmp::Reverse(lost_in_all(&one.paired)));
-        for one in worst.iter().take(self.top) {
+        for one in self.worst() {
             text.push('\n');
             let [client, server] = [one.paired.client[0], one.paired.server[0]];
             text += &(layout.paint(Tone::Heading, &format!("{client} → {server}")) + "\n");
             text += &one.answer.as_ref().map_or_else(String::new, |it| self.answer(it, layout));
             text += &self.connection(&one.paired, layout);
         }
-        if worst.len() > self.top {
-            text += &match layout.language {
-                Language::English => {
-                    format!("\n{} more lost no more than these: --top\n", worst.len() - self.top)
-                }
-                Language::Chinese => {
-                    format!("\n另有 {} 个连接丢失不多于以上各个：--top\n", worst.len() - self.top)
-                }
-            };
+        if let Some(more) = self.left_out(layout.language) {
+            text += &format!("\n{more}: --top\n");
         }
         text
+    }
+
+    /// The connections that are explained: those that lost most.
+    fn worst(&self) -> Vec<&AnsweredPair> {
+        let mut worst: Vec<&AnsweredPair> = self.paired.connections.iter().collect();
+        worst.sort_by_key(|one| std::cmp::Reverse(lost_in_all(&one.paired)));
+        worst.truncate(self.top);
+        worst
+    }
+
+    /// How many are not.
+    fn left_out(&self, language: Language) -> Option<String> {
+        let count = self.paired.connections.len().saturating_sub(self.top);
+        (count > 0).then(|| match language {
+            Language::English => format!("{count} more lost no more than these"),
+            Language::Chinese => format!("另有 {count} 个连接丢失不多于以上各个"),
+        })
     }
 
     fn head(&self, language: Language) -> Vec<String> {

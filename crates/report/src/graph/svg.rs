@@ -3,6 +3,7 @@
 use super::axis::{axis, time_axis};
 use super::line::{ColumnSpan, Graph, Line, Shape};
 use std::fmt::Write;
+use unicode_width::UnicodeWidthStr;
 
 /// Light or dark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -167,12 +168,13 @@ fn legend(out: &mut String, graph: &Graph, colours: &Colours) {
              {}</text>",
             colours.ink, line.name,
         );
-        right -= 7.0 * line.name.len() as f64 + 28.0;
+        // A character of East Asian scripts is twice as wide.
+        right -= 7.0 * line.name.width() as f64 + 28.0;
     }
 }
 
 /// A foreign text within XML; control characters, which XML cannot hold, are left out.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars().filter(|c| !c.is_control()) {
         match c {

@@ -1,13 +1,13 @@
 //! Captures of the same connections from two places and more.
 
-use super::{Analyze, TOP_OF_BOTH, input};
+use super::{Analyze, TOP_OF_BOTH, input, report};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{answer_layout, print, print_json, remark};
 use fullpipe_analyze::{Capture, Error};
 use fullpipe_flow::capture::Packet;
 use fullpipe_flow::connection::pair::{PairedCaptures, Pairing, Tap};
 use fullpipe_flow::diagnosis::{AnsweredPair, DiagnosedConnection, answered};
-use fullpipe_flow::{Analysis, Analyzer};
+use fullpipe_flow::{Analysis, Analyzer, Config};
 use fullpipe_report::connection::analysis::Report;
 use fullpipe_report::connection::both::BothReport;
 use serde::Serialize;
@@ -40,50 +40,91 @@ struct BothDocument<'a> {
 }
 
 pub fn run(analyze: &Analyze) -> Result<u8, Failure> {
-    let points = points(analyze)?;
-    let config = analyze.config();
-    let (mut names, mut pairings) = (Vec::new(), Vec::<Pairing>::new());
-    let mut seen: Vec<Vec<DiagnosedConnection>> = Vec::new();
-    let (mut is_whole, last) = (true, points.len() - 1);
-    for (number, (name, capture)) in points.into_iter().enumerate() {
-        names.push(name);
-        if number < last {
-            pairings.push(Pairing::new(config.layer, config.filter.clone()));
-        }
-        let mut alone = SeenAlone::new(analyze, &capture);
-        let read = capture.for_each_packet(|packet| {
-            alone.push(packet);
-            // It is the second place of the pair before it, and the first of the next one.
-            if let Some(before) = number.checked_sub(1).and_then(|at| pairings.get_mut(at)) {
-                before.push(Tap::B, packet);
-            }
-            if let Some(next) = pairings.get_mut(number) {
-                next.push(Tap::A, packet);
-            }
-            Ok::<(), Error>(())
-        });
-        seen.push(alone.finish());
-        for problem in input::problems(read.err().into_iter().collect())? {
-            remark(&format!("fullpipe: {problem}"));
-            is_whole = false;
-        }
+    let seen = SeenFromAll::read(points(analyze)?, &analyze.config(), false)?;
+    show(analyze, &seen.names, &seen.pairs)?;
+    seen.code("analyze --both")
+}
+
+/// Writes what two captures say together as one page; returns the exit code.
+///
+/// # Errors
+/// There are not two captures, they cannot be read, or the page cannot be written.
+pub fn report(files: &[PathBuf], config: &Config, page: &Path) -> Result<u8, Failure> {
+    let seen = SeenFromAll::read(two(files, "report --both")?, config, true)?;
+    let names = in_short(&seen.names);
+    for pair in &seen.pairs {
+        let both = BothReport { names: [&names[0], &names[1]], paired: pair, top: TOP_OF_BOTH };
+        report::write_html(&both.html(answer_layout().language), page)?;
     }
-    let pairs: Vec<PairedCaptures<AnsweredPair>> = pairings
-        .into_iter()
-        .enumerate()
-        .map(|(at, pairing)| answered(pairing.finish(), [at, at + 1].map(|at| seen[at].clone())))
-        .collect();
-    show(analyze, &names, &pairs)?;
-    // Of a file that was not read, its own problem was said.
-    let apart = pairs.iter().position(|pair| pair.connections.is_empty()).filter(|_| is_whole);
-    apart.map_or(Ok(Analyze::code(is_whole)), |at| {
-        let (a, b) = (&names[at], &names[at + 1]);
-        let problem = format!(
-            "analyze --both: no connection is in both {a} and {b}; were both taken at the same \
-             time, and do both have TCP headers?"
-        );
-        Err(Failure::new(Kind::Run, problem))
-    })
+    seen.code("report --both")
+}
+
+/// What the captures of several places say, each with the next.
+struct SeenFromAll {
+    names: Vec<String>,
+    pairs: Vec<PairedCaptures<AnsweredPair>>,
+    /// Whether each was read to its end.
+    is_whole: bool,
+}
+
+impl SeenFromAll {
+    /// Reads the captures, with what is to be drawn if it `is_drawn`.
+    fn read(
+        points: Vec<(String, Capture)>,
+        config: &Config,
+        is_drawn: bool,
+    ) -> Result<SeenFromAll, Failure> {
+        let (mut names, mut pairings) = (Vec::new(), Vec::<Pairing>::new());
+        let mut seen: Vec<Vec<DiagnosedConnection>> = Vec::new();
+        let (mut is_whole, last) = (true, points.len() - 1);
+        for (number, (name, capture)) in points.into_iter().enumerate() {
+            names.push(name);
+            if number < last {
+                let pairing = Pairing::new(config.layer, config.filter.clone());
+                pairings.push(if is_drawn { pairing.drawn() } else { pairing });
+            }
+            let mut alone = SeenAlone::new(config, &capture);
+            let read = capture.for_each_packet(|packet| {
+                alone.push(packet);
+                // It is the second place of the pair before it, and the first of the next one.
+                if let Some(before) = number.checked_sub(1).and_then(|at| pairings.get_mut(at)) {
+                    before.push(Tap::B, packet);
+                }
+                if let Some(next) = pairings.get_mut(number) {
+                    next.push(Tap::A, packet);
+                }
+                Ok::<(), Error>(())
+            });
+            seen.push(alone.finish());
+            for problem in input::problems(read.err().into_iter().collect())? {
+                remark(&format!("fullpipe: {problem}"));
+                is_whole = false;
+            }
+        }
+        let pairs: Vec<PairedCaptures<AnsweredPair>> = pairings
+            .into_iter()
+            .enumerate()
+            .map(|(at, pairing)| {
+                answered(pairing.finish(), [at, at + 1].map(|at| seen[at].clone()))
+            })
+            .collect();
+        Ok(SeenFromAll { names, pairs, is_whole })
+    }
+
+    /// The exit code of the command that was called.
+    fn code(&self, command: &str) -> Result<u8, Failure> {
+        let SeenFromAll { names, pairs, is_whole } = self;
+        // Of a file that was not read, its own problem was said.
+        let apart = pairs.iter().position(|pair| pair.connections.is_empty()).filter(|_| *is_whole);
+        apart.map_or(Ok(Analyze::code(*is_whole)), |at| {
+            let (a, b) = (&names[at], &names[at + 1]);
+            let problem = format!(
+                "{command}: no connection is in both {a} and {b}; were both taken at the same \
+                 time, and do both have TCP headers?"
+            );
+            Err(Failure::new(Kind::Run, problem))
+        })
+    }
 }
 
 /// The names of files without their folders, where that tells them apart.
@@ -109,9 +150,9 @@ impl SeenAlone {
     /// Connections that have ended are taken after so many packets.
     const PORTION: u64 = 1 << 14;
 
-    fn new(analyze: &Analyze, capture: &Capture) -> Self {
+    fn new(config: &Config, capture: &Capture) -> Self {
         let kept = Report::new(capture.name(), Analysis::default());
-        SeenAlone { analyzer: Analyzer::new(analyze.config()), kept, packets: 0 }
+        SeenAlone { analyzer: Analyzer::new(config.clone()), kept, packets: 0 }
     }
 
     fn push(&mut self, packet: &Packet<'_>) {
@@ -143,14 +184,19 @@ fn points(analyze: &Analyze) -> Result<Vec<(String, Capture)>, Failure> {
         });
         return opened.collect();
     }
-    let count = analyze.files.len();
+    two(&analyze.files, "analyze --both")
+}
+
+/// The captures of two places, for the command that was called.
+fn two(files: &[PathBuf], command: &str) -> Result<Vec<(String, Capture)>, Failure> {
+    let count = files.len();
     if count != 2 {
         return Err(usage(format!(
-            "analyze --both: it compares two captures, and {count} are named; for more places, or \
-             several files of one: --point NAME=FILE,FILE --point NAME=FILE .."
+            "{command}: it compares two captures, and {count} are named; for more places, or \
+             several files of one: analyze --point NAME=FILE,FILE --point NAME=FILE .."
         )));
     }
-    let captures = input::captures(&analyze.files, false)?;
+    let captures = input::captures(files, false)?;
     Ok(captures.into_iter().map(|capture| (capture.name().to_owned(), capture)).collect())
 }
 

@@ -4,6 +4,7 @@ use super::Tap;
 use super::busy::{SentData, busy_part};
 use super::clocks::{Clocks, FARTHEST};
 use super::copies::{BothViews, Carried, sorted};
+use super::course::{CourseOf, WayCourse};
 use super::policed::{Offered, policed};
 use super::way::{QueueDelay, SegmentCount, WayBetween};
 use fullpipe_model::units::{Bytes, Duration};
@@ -18,6 +19,8 @@ pub(super) struct Comparison<'a> {
     pub spans: [(i64, i64); 2],
     /// Payload of a full segment.
     pub segment: u64,
+    /// The connection's first time, if its course is to be drawn.
+    pub start: Option<i64>,
 }
 
 /// Two times that are the same but for how finely they are written.
@@ -44,7 +47,32 @@ impl Comparison<'_> {
         self.before(&parted, &mut way);
         self.after(&parted, &mut way);
         self.acknowledgements(&delays, &mut way);
+        way.course = self.start.map(|start| self.course(&CourseOf { start }, &parted, &delays));
         way
+    }
+
+    /// What it did over time.
+    fn course(&self, course: &CourseOf, parted: &Parted, delays: &Delays) -> WayCourse {
+        let (near, far) = (self.near(), self.far());
+        let (began, ended) = self.spans[self.near.other().at()];
+        let is_seen =
+            |sent: &Carried| sent.at + delays.least >= began && sent.at + delays.most <= ended;
+        let sent = near.iter().zip(&parted.lost).filter(|(one, _)| !one.is_empty());
+        let lost = sent.filter(|(one, _)| is_seen(one)).flat_map(|(one, rest)| {
+            rest.pieces(one).into_iter().map(|(from, to)| (one.at, from, to))
+        });
+        let waited = delays.delayed.iter().map(|one| {
+            let waited = one.delay - delays.least;
+            (near[one.near].at, waited, waited)
+        });
+        let last = near.iter().chain(far).map(|one| one.at).max();
+        WayCourse {
+            sent: course.passed(near),
+            arrived: course.passed(far),
+            lost: course.spans(lost),
+            waited: course.spans(waited),
+            ends: last.map_or(Duration::ZERO, |last| course.since_start(last)),
+        }
     }
 
     fn near(&self) -> &[Carried] {

@@ -18,6 +18,7 @@ mod busy;
 mod changes;
 mod clocks;
 mod copies;
+mod course;
 mod fates;
 mod matching;
 mod paired;
@@ -27,6 +28,7 @@ mod way;
 
 pub use changes::{HeaderChange, HeaderField};
 pub use clocks::{ClockPiece, Clocks};
+pub use course::{CourseSpan, WayCourse};
 pub use paired::{PairedCaptures, PairedConnection};
 pub use policed::Policed;
 pub use way::{QueueDelay, SegmentCount, WayBetween};
@@ -93,6 +95,7 @@ struct TapView {
 pub struct Pairing {
     filter: Option<Filter>,
     taps: [TapView; 2],
+    is_drawn: bool,
 }
 
 impl Pairing {
@@ -100,7 +103,13 @@ impl Pairing {
     /// either place.
     pub fn new(layer: Layer, filter: Option<Filter>) -> Self {
         let view = || TapView { opener: Opener::new(layer), ..TapView::default() };
-        Pairing { filter, taps: [view(), view()] }
+        Pairing { filter, taps: [view(), view()], is_drawn: false }
+    }
+
+    /// The same, which also keeps the course of each direction, to be drawn
+    /// ([`WayBetween::course`]).
+    pub fn drawn(self) -> Self {
+        Pairing { is_drawn: true, ..self }
     }
 
     /// The next packet of one of the captures. Packets of the same capture come in its order.
@@ -111,7 +120,7 @@ impl Pairing {
 
     /// Compares what both saw.
     pub fn finish(self) -> PairedCaptures {
-        paired::compare(self.taps)
+        paired::compare(self.taps, self.is_drawn)
     }
 }
 

@@ -63,7 +63,7 @@ pub struct PairedConnection {
 }
 
 /// Compares what both places saw.
-pub(super) fn compare(taps: [TapView; 2]) -> PairedCaptures {
+pub(super) fn compare(taps: [TapView; 2], is_drawn: bool) -> PairedCaptures {
     let packets = taps.each_ref().map(|tap| tap.packets);
     let left_out = taps.each_ref().map(|tap| tap.left_out);
     let set_back = taps.each_ref().map(|tap| tap.set_back);
@@ -83,21 +83,28 @@ pub(super) fn compare(taps: [TapView; 2]) -> PairedCaptures {
     let clocks = Clocks::of(all);
     let spans = [spans[0], (clocks.a_of_b(spans[1].0), clocks.a_of_b(spans[1].1))];
     let connections = matched.iter().zip(nears);
-    let connections = connections.map(|(one, near)| paired(one, near, &clocks, spans)).collect();
+    let paired = |(one, near)| paired(one, near, &Common { clocks: &clocks, spans, is_drawn });
+    let connections = connections.map(paired).collect();
     PairedCaptures { packets, left_out, unmatched, set_back, clocks, connections }
 }
 
-fn paired(
-    matched: &Matched,
-    near: Option<Tap>,
-    clocks: &Clocks,
+/// What all connections of two captures have in common.
+struct Common<'a> {
+    clocks: &'a Clocks,
     spans: [(i64, i64); 2],
-) -> PairedConnection {
+    is_drawn: bool,
+}
+
+fn paired(matched: &Matched, near: Option<Tap>, common: &Common<'_>) -> PairedConnection {
+    let Common { clocks, spans, is_drawn } = *common;
     let directions = copies::directions(matched, clocks);
     let segment = full_segment(&directions);
+    let carried = directions.iter().flat_map(|one| &one.carried).flatten();
+    let start = carried.map(|one| one.at).min().filter(|_| is_drawn);
     let ways = [0, 1].map(|way| {
         let near = if way == 0 { near? } else { near?.other() };
-        Some(Comparison { views: &directions[way], near, clocks, spans, segment }.compared())
+        let views = &directions[way];
+        Some(Comparison { views, near, clocks, spans, segment, start }.compared())
     });
     let [first, second] = only_what_is_known(ways);
     // Which of A's ends is the client, and which of B's.

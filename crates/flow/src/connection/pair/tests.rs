@@ -295,7 +295,10 @@ impl Simulated {
     }
 
     fn paired(&self) -> PairedCaptures {
-        let mut pairing = Pairing::new(Layer::Inner, None);
+        self.paired_by(Pairing::new(Layer::Inner, None))
+    }
+
+    fn paired_by(&self, mut pairing: Pairing) -> PairedCaptures {
         for tap in Tap::ALL {
             for (at, data, original_length) in self.captured(tap) {
                 let link_type = LinkType::RAW;
@@ -427,6 +430,33 @@ fn what_could_not_be_seen_is_not_judged() {
     let judged = way.sent.segments - way.not_judged.segments;
     assert!(way.lost.segments <= judged / 20, "{way:?}");
     assert_eq!(way.nothing_above, None);
+}
+
+/// Over one clock nothing arrives before it was sent, and what was lost is where it passed the near
+/// place.
+#[test]
+fn a_course_is_that_of_the_packets() {
+    let world = World { lost: 20, segments: 1500, ahead: 5000 * MS, ..World::default() };
+    let world = Simulated::of(world);
+    assert!(world.paired().connections[0].to_client.as_ref().unwrap().course.is_none());
+    let paired = world.paired_by(Pairing::new(Layer::Inner, None).drawn());
+    let way = paired.connections[0].to_client.as_ref().unwrap();
+    let course = way.course.as_ref().unwrap();
+    assert_eq!(course.lost.len() as u64, way.lost.segments);
+    assert_eq!(course.sent.len() as u64, way.sent.segments);
+    let sent = |span: &CourseSpan| {
+        let of = |one: &&CourseSpan| (one.least, one.most) == (span.least, span.most);
+        course.sent.iter().find(of).map(|one| one.at)
+    };
+    assert!(course.lost.iter().all(|one| sent(one).is_some_and(|at| at == one.at)));
+    // The way takes half of the round trip, but for what the clocks are uncertain by.
+    let half = Duration::from_millis(20);
+    for one in &course.arrived {
+        let took = one.at.saturating_sub(sent(one).unwrap());
+        assert!(took >= half.saturating_sub(Duration::from_millis(1)), "{one:?} took {took}");
+    }
+    assert!(course.waited.iter().all(|one| one.least >= 0));
+    assert!(course.sent.last().unwrap().at <= course.ends);
 }
 
 #[test]

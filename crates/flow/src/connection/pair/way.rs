@@ -1,5 +1,6 @@
 //! What became of the packets of one direction, in numbers.
 
+use super::course::WayCourse;
 use super::policed::Policed;
 use fullpipe_model::units::{Bytes, Duration, column};
 use serde::Serialize;
@@ -56,6 +57,9 @@ pub struct WayBetween {
     pub busy: Option<f64>,
     /// The policer that dropped what was lost, where nothing queued and what passed shows one.
     pub policed: Option<Policed>,
+    /// What it did over time, where that was asked for ([`super::Pairing::drawn`]).
+    #[serde(skip)]
+    pub course: Option<WayCourse>,
 }
 
 impl WayBetween {

@@ -104,7 +104,7 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
 }
 
 fn sets_the_pace(idle: f64, period: Option<Duration>) -> String {
-    let idle = format!("had nothing to send for {:.0} % of it", idle * 100.0);
+    let idle = format!("had nothing to send for {:.0} % of the time", idle * 100.0);
     match period {
         Some(period) => format!(
             "the sending application set the pace: it wrote every {period} and {idle}, so each \

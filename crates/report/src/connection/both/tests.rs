@@ -1,7 +1,7 @@
 use super::*;
 use crate::Charset;
 use fullpipe_flow::connection::pair::{
-    Clocks, HeaderChange, HeaderField, QueueDelay, SegmentCount,
+    Clocks, CourseSpan, HeaderChange, HeaderField, QueueDelay, SegmentCount, WayCourse,
 };
 use fullpipe_model::units::{Bytes, Instant};
 use std::net::SocketAddr;
@@ -100,6 +100,37 @@ fn the_answer_says_where_and_in_which_direction() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+#[test]
+fn a_page_has_the_answer_the_pictures_and_nothing_of_a_foreign_text_as_markup() {
+    let ms = Duration::from_millis;
+    let spans = |least: i64| -> Vec<CourseSpan> {
+        (0..9).map(|at| CourseSpan { at: ms(at), least, most: least + 1448 }).collect()
+    };
+    let course = WayCourse {
+        sent: spans(0),
+        arrived: spans(0),
+        lost: spans(5)[..2].to_vec(),
+        waited: spans(1000),
+        ends: ms(9),
+    };
+    let paired = paired(|way| way.course = Some(course))
+        .with(|paired| AnsweredPair { paired, answer: None });
+    let names = ["<script>alert(1)</script>", "b\u{1b}[31m.pcap"];
+    let report = BothReport { names, paired: &paired, top: 5 };
+    for (language, words) in
+        [(Language::English, "lost between"), (Language::Chinese, "两处之间丢失")]
+    {
+        let page = report.html(language);
+        assert_eq!(page.matches("<svg").count(), 2, "sequence numbers, and what waited");
+        assert!(page.contains(words) && page.contains("203.0.113.9:61000"), "{page}");
+        assert!(!page.contains("<script") && !page.contains('\u{1b}'), "{page}");
+        // Nothing is loaded.
+        assert!(!page.contains("src=") && !page.contains("href=") && !page.contains("@import"));
+    }
+    let few = BothReport { top: 0, ..report }.html(Language::English);
+    assert!(few.contains("1 more lost no more than these") && !few.contains("<svg"), "{few}");
 }
 
 /// The reason follows from what came just before the losses, and from their sizes.
