@@ -30,6 +30,8 @@ const UNEVEN: f64 = 0.05;
 /// its clock pauses for what its block left. The pauses differ by so many times as much as the
 /// periods.
 const MORE_EVEN: f64 = 3.0;
+/// No clock is taken for more even than this part of its period.
+const EVENEST: f64 = 0.003;
 /// Shorter pauses than this part of the long ones are within a block.
 const WITHIN_A_BLOCK: f64 = 0.1;
 
@@ -126,7 +128,8 @@ fn period(pauses: &[Pause], time: f64) -> Option<f64> {
     let uneven = Sorted::new(periods.iter().map(differs)).percentile(90);
     let lengths = Sorted::new(between.iter().map(|pause| pause.length()));
     let spread = lengths.percentile(90) - lengths.percentile(10);
-    (uneven <= UNEVEN * period && spread >= MORE_EVEN * uneven).then_some(period)
+    let is_even = uneven <= UNEVEN * period;
+    (is_even && spread >= MORE_EVEN * uneven.max(EVENEST * period)).then_some(period)
 }
 
 #[cfg(test)]

@@ -41,6 +41,9 @@ impl BothReport<'_> {
         {
             let hops = from - to;
             return match language {
+                Language::English if hops == 1 => {
+                    format!("{whose} packets pass one hop between the two")
+                }
                 Language::English => format!("{whose} packets pass {hops} hops between the two"),
                 Language::Chinese => format!("{whose}数据包在两处之间经过 {hops} 跳"),
             };

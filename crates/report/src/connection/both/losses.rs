@@ -194,6 +194,14 @@ const JITTER: Duration = Duration::from_micros(50);
 /// ends.
 const MANY: f64 = 0.01;
 
+/// So many segments, with a verb for one and for several.
+fn segments(count: u64, of_one: &str, of_several: &str) -> String {
+    match count {
+        1 => format!("1 segment {of_one}"),
+        _ => format!("{count} segments {of_several}"),
+    }
+}
+
 /// A number that is no loss of data.
 enum Remark<'a> {
     NotJudged(&'a str),
@@ -210,8 +218,8 @@ impl Remark<'_> {
     fn words(&self, to: &str, count: u64, language: Language) -> String {
         match (language, self) {
             (Language::English, Remark::NotJudged(name)) => format!(
-                "{to}, {count} segments are not judged: when they were sent, {name} had not begun or \
-                 has no more packets"
+                "{to}, {} not judged: when sent, {name} had not begun or has no more packets",
+                segments(count, "is", "are")
             ),
             (Language::Chinese, Remark::NotJudged(name)) => {
                 format!(
@@ -219,21 +227,23 @@ impl Remark<'_> {
                 )
             }
             (Language::English, Remark::Missed(name)) => format!(
-                "{to}, {count} segments passed {name} and are not in its capture: the sniffer \
-                 dropped them, the path did not"
+                "{to}, {} missed by {name}: the sniffer dropped what passed there, the path did not",
+                segments(count, "was", "were")
             ),
             (Language::English, Remark::Needless) => format!(
-                "{to}, {count} segments were sent again although the receiver had acknowledged them"
+                "{to}, {} sent again although already acknowledged by the receiver",
+                segments(count, "was", "were")
             ),
             (Language::English, Remark::Duplicated) => {
-                format!("{to}, {count} segments arrived twice: the path duplicated them")
+                format!("{to}, {} duplicated by the path", segments(count, "was", "were"))
             }
             (Language::English, Remark::Reordered) => {
-                format!("{to}, {count} segments were overtaken between the two")
+                format!("{to}, {} overtaken between the two", segments(count, "was", "were"))
             }
             (Language::English, Remark::ReorderedBefore(name)) => format!(
-                "{to}, {count} segments were overtaken before {name}: by the sender's host, its \
-                 card, or what lies between"
+                "{to}, {} overtaken before {name}: by the sender's host, its card, or what lies \
+                 between",
+                segments(count, "was", "were")
             ),
             (Language::English, Remark::AcknowledgementsLost(of)) => {
                 format!("{to}, {count} of {of} acknowledgements were lost between the two")
