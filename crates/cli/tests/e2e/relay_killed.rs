@@ -48,6 +48,14 @@ impl Drop for Download {
     }
 }
 
+/// Names of the sockets by which relays are observed.
+fn status_sockets() -> impl Iterator<Item = String> {
+    let own = format!("/tmp/fullpipe-{}", nix::unistd::geteuid());
+    let folders = ["/run/fullpipe".to_owned(), own];
+    let files = folders.into_iter().flat_map(std::fs::read_dir).flatten().flatten();
+    files.map(|file| file.file_name().to_string_lossy().into_owned())
+}
+
 fn a_download_outlives_both_ends() {
     let soak = std::env::var("FULLPIPE_RELAY_SOAK").ok().map(|text| text.parse::<Bytes>());
     let size = soak.transpose().unwrap().map_or(SIZE, Bytes::get);
@@ -76,15 +84,18 @@ fn a_download_outlives_both_ends() {
     });
 
     let (mut kills, mut due) = (0u32, between);
+    let mut killed: Vec<u32> = Vec::new();
     let longest = Duration::from_secs(60 + size / 10_000_000);
     until("the download ends", longest, || {
         let arrived = arrived.load(Ordering::Relaxed);
         if arrived >= due {
             (kills, due) = (kills + 1, arrived + between);
             if kills.is_multiple_of(2) {
+                killed.push(far.id());
                 far.kill_9();
                 far = far_end(&program, &server.to_string(), &allow).0;
             } else {
+                killed.push(near.id());
                 near.kill_9();
                 let again = users.to_string();
                 near = near_end_at(&again, &program, server, origin, &carriers).0;
@@ -95,4 +106,8 @@ fn a_download_outlives_both_ends() {
     reader.join().unwrap();
     assert!(download.0.wait().unwrap().success(), "{} {}", near.err(), far.err());
     assert!(u64::from(kills) >= size / between / 3, "{kills} kills");
+    // The end that was started after each took its status socket away.
+    let mut left = status_sockets()
+        .filter(|name| killed.iter().any(|id| name.ends_with(&format!("-{id}.relay.sock"))));
+    assert_eq!(left.next(), None);
 }

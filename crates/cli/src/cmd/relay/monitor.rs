@@ -101,6 +101,8 @@ fn status_socket(path: PathBuf) -> Result<NamedSocket, Failure> {
 
 /// This process' socket in the user's directory.
 fn usual(name: &str) -> Result<PathBuf, Failure> {
+    // What killed ones left goes before there is one more.
+    running()?;
     let directory =
         journal::own_directory().map_err(|error| Failure::new(Kind::Run, error.to_string()))?;
     Ok(directory.join(format!("{name}-{}{SUFFIX}", std::process::id())))
