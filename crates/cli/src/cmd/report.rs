@@ -94,7 +94,8 @@ impl From<Paper> for Theme {
 impl Report {
     pub fn run(self) -> Result<u8, Failure> {
         if self.both {
-            let code = both::report(&self.inputs, &self.reading.config(), &self.output)?;
+            let (html, code) = both::page(&self.inputs, &self.reading.config())?;
+            write_html(&html, &self.output)?;
             if self.open {
                 open(&self.output)?;
             }
@@ -188,7 +189,7 @@ pub fn write(page: &mut Page, file: &Path) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_html(html: &str, file: &Path) -> Result<(), Failure> {
+fn write_html(html: &str, file: &Path) -> Result<(), Failure> {
     write_into(file, html.as_bytes()).map_err(|cause| {
         let problem = format!(
             "write {}: {cause}; give -o a file that can be written, on a disk with free space",

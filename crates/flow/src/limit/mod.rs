@@ -44,8 +44,7 @@ pub use judge::{
 };
 pub use receiver::from_receiver;
 pub use samples::from_samples;
-pub use verdict::{Candidate, Evidence, Interval, Verdict};
-pub use waited::Pace;
+pub use verdict::{Candidate, Evidence, Interval, Pace, Verdict};
 
 pub(crate) use decide::{Features, Path, decide};
 pub(crate) use least::Least;

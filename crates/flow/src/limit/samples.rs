@@ -139,10 +139,10 @@ fn case(
 /// Whether the receiver's application may have kept somebody waiting: it had data that it had not
 /// read for more than a moment now and then. Without samples of its socket nobody knows.
 fn is_ever_unread(receiver: &[Sample]) -> bool {
-    let more_than_a_segment = |sample: &&Sample| {
+    let unread = receiver.iter().filter(|sample| {
         sample.rqueue > sample.info.as_ref().map_or(Bytes::ZERO, |info| info.rcv_mss)
-    };
-    let unread = receiver.iter().filter(more_than_a_segment).count();
+    });
+    let unread = unread.count();
     receiver.is_empty() || unread as f64 >= REACHED_PART * receiver.len() as f64
 }
 

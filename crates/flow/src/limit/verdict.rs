@@ -1,11 +1,11 @@
 //! The verdict: intervals, and their sum over the connection.
 
+use super::Limit;
 use super::confidence::{self, Coverage, PROVEN, Source};
 use super::judge::{
     Case, Judged, LIMITS, LinkEvidence, Opinion, Part, Possible, Reason, SURE, SURE_OF_WHOLE,
     Stretch, Traits, UNLIKELY, agreed, course, intervals_least, parts, reasons,
 };
-use super::{Limit, Pace};
 use fullpipe_model::limit::Cause;
 
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
@@ -108,6 +108,15 @@ impl Interval {
         }
         self.candidates.sort_by(|a, b| b.share.total_cmp(&a.share));
     }
+}
+
+/// How an application writes whose pauses set the pace.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// For how much of the time TCP had nothing to send, 0 to 1.
+    pub idle: f64,
+    /// How often it writes, if a clock says when.
+    pub period: Option<Duration>,
 }
 
 /// What held the sender over a connection's life, from its first data to the last data's

@@ -7,15 +7,16 @@
 //! shape makes likely.
 
 use super::percentiles::Sorted;
-use super::{Limit, Verdict};
+use super::{Limit, Pace, Verdict};
 use fullpipe_model::units::Duration;
 
 /// What recurs takes at least this part of either half of the time. A transfer that paused once, or
 /// that an application held only in the end, is held by something else for the rest.
 const OF_EACH_HALF: f64 = 0.2;
-/// If TCP waits for `w` of the time, a faster application makes the transfer faster by `w / (1 - w)`,
-/// and whatever holds the rest by at most `(1 - w) / w`, if the rest takes no time then. From here
-/// on the first is at least half of the second: `w / (1 - w)` is the root of one half.
+/// If TCP waits for `w` of the time, a faster application makes the transfer faster by
+/// `w / (1 - w)`, and whatever holds the rest by at most `(1 - w) / w`, if the rest takes no time
+/// then. From here on the first is at least half of the second: `w / (1 - w)` is the root of one
+/// half.
 const AGAINST_ANY: f64 = 0.414;
 /// A link of twice the rate takes half of the rest, so the same holds from a quarter on.
 const AGAINST_LINK: f64 = 0.25;
@@ -48,15 +49,6 @@ impl Pause {
     }
 }
 
-/// How an application writes whose pauses set the pace.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pace {
-    /// For how much of the time TCP had nothing to send, 0 to 1.
-    pub idle: f64,
-    /// How often it writes, if a clock says when.
-    pub period: Option<Duration>,
-}
-
 /// For how much of the time TCP waited for the application.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Waited {
@@ -70,11 +62,10 @@ impl Waited {
     /// From all pauses, in order, of a transfer that sent its last data after `time` seconds.
     pub fn new(pauses: &[Pause], time: f64) -> Waited {
         let half = time / 2.0;
-        let within = |from: f64, to: f64| {
+        let halves = [(0.0, half), (half, time)].map(|(from, to)| {
             let all = pauses.iter().map(|one| (one.end.min(to) - one.begin.max(from)).max(0.0));
             all.sum::<f64>() / half.max(f64::MIN_POSITIVE)
-        };
-        let halves = [within(0.0, half), within(half, time)];
+        });
         Waited { halves, period: period(pauses, time) }
     }
 
@@ -124,8 +115,8 @@ fn period(pauses: &[Pause], time: f64) -> Option<f64> {
         return None;
     }
     let period = Sorted::new(periods.iter().copied()).percentile(50);
-    let differs = |one: &f64| (one - (one / period).round().max(1.0) * period).abs();
-    let uneven = Sorted::new(periods.iter().map(differs)).percentile(90);
+    let uneven = periods.iter().map(|one| (one - (one / period).round().max(1.0) * period).abs());
+    let uneven = Sorted::new(uneven).percentile(90);
     let lengths = Sorted::new(between.iter().map(|pause| pause.length()));
     let spread = lengths.percentile(90) - lengths.percentile(10);
     let is_even = uneven <= UNEVEN * period;

@@ -1,9 +1,9 @@
 //! The graphs of a connection, to be drawn in a terminal ([`plot`]) or as pictures ([`svg`]).
 //!
 //! [`graphs`] makes them of the points of a trace: time-sequence, throughput, round trips, window
-//! and bytes in flight; [`pair_graphs`] of what two captures saw. A line is resampled to the columns of the picture, with the least and the
-//! greatest value of each, so that a picture of a million packets is as small as any other, and
-//! shows each peak.
+//! and bytes in flight; [`pair_graphs`] of what two captures saw. A line is resampled to the
+//! columns of the picture, with the least and the greatest value of each, so that a picture of a
+//! million packets is as small as any other, and shows each peak.
 
 mod axis;
 mod line;

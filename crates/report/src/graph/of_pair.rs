@@ -2,61 +2,71 @@
 
 use super::line::{Graph, Line, Quantity, Shape, Span};
 use fullpipe_flow::Language;
-use fullpipe_flow::connection::pair::{CourseSpan, PairedConnection, WayBetween};
+use fullpipe_flow::connection::pair::{CourseSpan, PairedConnection, WayCourse};
 use fullpipe_model::units::Duration;
 
 /// The graphs of what passed both places: sequence numbers of each direction with data, with what
 /// was lost between the places, and how long packets of either direction waited there. There are
-/// none without courses ([`WayBetween::course`]).
+/// none without courses ([`WayBetween::course`](fullpipe_flow::connection::pair::WayBetween)).
 pub fn pair_graphs(one: &PairedConnection, language: Language) -> Vec<Graph> {
-    let ways = [&one.to_client, &one.to_server];
-    let courses = ways.into_iter().flatten().filter_map(|way| way.course.as_ref());
+    let [to_client, to_server] =
+        [&one.to_client, &one.to_server].map(|way| way.as_ref()?.course.as_ref());
+    let courses = [to_client, to_server].into_iter().flatten();
     let ends = courses.map(|course| course.ends).max().unwrap_or_default();
-    let seconds = ends.as_secs_f64().max(1e-6);
-    let graph = |name, title, quantity, lines| Graph { name, title, quantity, lines, seconds };
-    let words = Words::of(language);
-    let sequence = |way: &Option<WayBetween>, name, title| {
-        let course = way.as_ref()?.course.as_ref()?;
-        let lines = vec![
-            line(words.near, Shape::Dots, &course.sent, 1.0),
-            line(words.far, Shape::Dots, &course.arrived, 1.0),
-            line(words.lost, Shape::Marks, &course.lost, 1.0),
-        ];
-        Some(graph(name, title, Quantity::Bytes, lines))
-    };
-    let waited = |way: &Option<WayBetween>, name| {
-        let course = way.as_ref()?.course.as_ref()?;
-        let micros = 1.0 / Duration::from_micros(1).as_nanos() as f64;
-        Some(line(name, Shape::Dots, &course.waited, micros))
-    };
-    let waits = [waited(&one.to_server, words.to_server), waited(&one.to_client, words.to_client)];
-    let waits = waits.into_iter().flatten().collect();
-    let all = [
-        sequence(&one.to_client, "to-client", words.sequence_to_client),
-        sequence(&one.to_server, "to-server", words.sequence_to_server),
-        Some(graph("waited", words.waited, Quantity::Micros, waits)),
+    let words = PairWords::of(language);
+    let micros = 1.0 / Duration::from_micros(1).as_nanos() as f64;
+    let waits = [(to_server, words.to_server), (to_client, words.to_client)];
+    let waits = waits
+        .into_iter()
+        .filter_map(|(course, name)| Some(line(name, Shape::Dots, &course?.waited, micros)));
+    let mut graphs = vec![
+        sequence(to_client, "to-client", words.sequence_to_client, &words),
+        sequence(to_server, "to-server", words.sequence_to_server, &words),
+        Graph {
+            name: "waited",
+            title: words.waited,
+            quantity: Quantity::Micros,
+            lines: waits.collect(),
+            seconds: 0.0,
+        },
     ];
     // A request and its handshake are a few bytes, and no picture.
-    let is_telling = |graph: &Graph| {
-        let most = graph.lines.iter().map(|line| line.spans.len()).max();
-        most.is_some_and(|most| most > LEAST_SPANS)
-    };
-    all.into_iter().flatten().filter(is_telling).collect()
+    graphs.retain(|graph| graph.lines.iter().any(|line| line.spans.len() > LEAST_SPANS));
+    for graph in &mut graphs {
+        graph.seconds = ends.as_secs_f64().max(1e-6);
+    }
+    graphs
 }
 
 /// A graph of fewer places shows nothing that its table does not.
 const LEAST_SPANS: usize = 4;
 
+fn sequence(
+    course: Option<&WayCourse>,
+    name: &'static str,
+    title: &'static str,
+    words: &PairWords,
+) -> Graph {
+    let lines = course.map_or_else(Vec::new, |course| {
+        vec![
+            line(words.near, Shape::Dots, &course.sent, 1.0),
+            line(words.far, Shape::Dots, &course.arrived, 1.0),
+            line(words.lost, Shape::Marks, &course.lost, 1.0),
+        ]
+    });
+    Graph { name, title, quantity: Quantity::Bytes, lines, seconds: 0.0 }
+}
+
 fn line(name: &'static str, shape: Shape, spans: &[CourseSpan], scale: f64) -> Line {
-    let span = |one: &CourseSpan| {
+    let spans = spans.iter().map(|one| {
         let (min, max) = (one.least as f64 * scale, one.most as f64 * scale);
         Span { at: one.at.as_secs_f64(), min, max, last: max }
-    };
-    Line { name, shape, spans: spans.iter().map(span).collect() }
+    });
+    Line { name, shape, spans: spans.collect() }
 }
 
 /// What stands in the pictures.
-struct Words {
+struct PairWords {
     near: &'static str,
     far: &'static str,
     lost: &'static str,
@@ -67,10 +77,10 @@ struct Words {
     waited: &'static str,
 }
 
-impl Words {
-    fn of(language: Language) -> Words {
+impl PairWords {
+    fn of(language: Language) -> PairWords {
         match language {
-            Language::English => Words {
+            Language::English => PairWords {
                 near: "passed the place nearer to its sender",
                 far: "passed the other place",
                 lost: "lost between",
@@ -80,7 +90,7 @@ impl Words {
                 sequence_to_server: "Sequence numbers, to the server",
                 waited: "Waited between the places",
             },
-            Language::Chinese => Words {
+            Language::Chinese => PairWords {
                 near: "经过靠近发送方的一处",
                 far: "经过另一处",
                 lost: "两处之间丢失",

@@ -1,6 +1,6 @@
 //! Captures of the same connections from two places and more.
 
-use super::{Analyze, TOP_OF_BOTH, input, report};
+use super::{Analyze, TOP_OF_BOTH, input};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{answer_layout, print, print_json, remark};
 use fullpipe_analyze::{Capture, Error};
@@ -45,18 +45,20 @@ pub fn run(analyze: &Analyze) -> Result<u8, Failure> {
     seen.code("analyze --both")
 }
 
-/// Writes what two captures say together as one page; returns the exit code.
+/// What two captures say together as one page, and the exit code.
 ///
 /// # Errors
-/// There are not two captures, they cannot be read, or the page cannot be written.
-pub fn report(files: &[PathBuf], config: &Config, page: &Path) -> Result<u8, Failure> {
-    let seen = SeenFromAll::read(two(files, "report --both")?, config, true)?;
+/// There are not two captures, they cannot be read, or no connection is in both.
+pub fn page(files: &[PathBuf], config: &Config) -> Result<(String, u8), Failure> {
+    let command = "report --both";
+    let seen = SeenFromAll::read(two(files, command)?, config, true)?;
+    let code = seen.code(command)?;
     let names = in_short(&seen.names);
-    for pair in &seen.pairs {
-        let both = BothReport { names: [&names[0], &names[1]], paired: pair, top: TOP_OF_BOTH };
-        report::write_html(&both.html(answer_layout().language), page)?;
-    }
-    seen.code("report --both")
+    let pages = seen.pairs.iter().map(|paired| {
+        let both = BothReport { names: [&names[0], &names[1]], paired, top: TOP_OF_BOTH };
+        both.html(answer_layout().language)
+    });
+    Ok((pages.collect(), code))
 }
 
 /// What the captures of several places say, each with the next.

@@ -51,12 +51,12 @@ impl CourseOf {
         let mut values: Vec<(i64, i64, i64)> = values.collect();
         values.sort_unstable();
         let each = values.len().div_ceil(MOST_SPANS).max(1);
-        let span = |of: &[(i64, i64, i64)]| {
+        let spans = values.chunks(each).filter_map(|of| {
             let least = of.iter().map(|(_, least, _)| *least).min()?;
             let most = of.iter().map(|(.., most)| *most).max()?;
             Some(CourseSpan { at: self.since_start(of.first()?.0), least, most })
-        };
-        values.chunks(each).filter_map(span).collect()
+        });
+        spans.collect()
     }
 
     pub fn since_start(&self, at: i64) -> Duration {

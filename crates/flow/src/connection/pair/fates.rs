@@ -55,10 +55,9 @@ impl Comparison<'_> {
     fn course(&self, course: &CourseOf, parted: &Parted, delays: &Delays) -> WayCourse {
         let (near, far) = (self.near(), self.far());
         let (began, ended) = self.spans[self.near.other().at()];
-        let is_seen =
-            |sent: &Carried| sent.at + delays.least >= began && sent.at + delays.most <= ended;
+        let seen = began.saturating_sub(delays.least)..=ended.saturating_sub(delays.most);
         let sent = near.iter().zip(&parted.lost).filter(|(one, _)| !one.is_empty());
-        let lost = sent.filter(|(one, _)| is_seen(one)).flat_map(|(one, rest)| {
+        let lost = sent.filter(|(one, _)| seen.contains(&one.at)).flat_map(|(one, rest)| {
             rest.pieces(one).into_iter().map(|(from, to)| (one.at, from, to))
         });
         let waited = delays.delayed.iter().map(|one| {

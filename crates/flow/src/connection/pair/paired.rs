@@ -83,8 +83,8 @@ pub(super) fn compare(taps: [TapView; 2], is_drawn: bool) -> PairedCaptures {
     let clocks = Clocks::of(all);
     let spans = [spans[0], (clocks.a_of_b(spans[1].0), clocks.a_of_b(spans[1].1))];
     let connections = matched.iter().zip(nears);
-    let paired = |(one, near)| paired(one, near, &Common { clocks: &clocks, spans, is_drawn });
-    let connections = connections.map(paired).collect();
+    let common = Common { clocks: &clocks, spans, is_drawn };
+    let connections = connections.map(|(one, near)| paired(one, near, &common)).collect();
     PairedCaptures { packets, left_out, unmatched, set_back, clocks, connections }
 }
 

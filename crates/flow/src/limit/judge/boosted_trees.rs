@@ -10,8 +10,8 @@
 //! class, each with its number of nodes (2) and its nodes ([`NODE`] bytes each). A node begins with
 //! the number of the trait that it asks about. If the trait is at most the threshold (the upper
 //! half of a float, in bytes 3 and 4), the next node follows directly; otherwise bytes 1 and 2 give
-//! its number. A node that begins with [`LEAF`] is a leaf: its score (4, a float whose lower half is
-//! zero). All numbers are little-endian.
+//! its number. A node that begins with [`LEAF`] is a leaf: its score (4, a float whose lower half
+//! is zero). All numbers are little-endian.
 
 /// The number of classes: the limits in their order, and a policer, which the verdict calls a link.
 pub const CLASSES: usize = 8;

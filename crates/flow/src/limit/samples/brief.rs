@@ -37,7 +37,7 @@ pub(super) fn interval(sender: &[Sample], receiver: &[Sample], hint: PathHint) -
     };
     let seen = before.saturating_add(sender[done].at.since(sender[from].at));
     let first = sender[from..].iter().filter_map(|sample| sample.info.as_ref());
-    let first = first.filter_map(seconds_a_segment_of_first_flight).last();
+    let first = first.filter_map(seconds_a_segment_of_first_flight).next_back();
     let Shortening { limit, least } = told(last, first, seen, hint)?;
     let samples = &sender[from.saturating_sub(1)..=done];
     let mut infos = samples.iter().filter_map(|sample| sample.info.as_ref());

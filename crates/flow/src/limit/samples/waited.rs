@@ -21,7 +21,6 @@ const WRITABLE: f64 = 2.0 / 3.0;
 /// By the samples between the first data and the last. `None` where they are too few, or do not say
 /// how much is unsent.
 pub(super) fn waited(sender: &[Sample]) -> Option<Waited> {
-    let sent = |sample: &Sample| sample.info.as_ref()?.data_segs_out;
     let from = sender.iter().position(|one| sent(one).is_some_and(|sent| sent > 0))?;
     let all = sender.iter().rev().find_map(sent)?;
     let to = sender.iter().position(|one| sent(one) == Some(all))?;
@@ -40,6 +39,11 @@ pub(super) fn waited(sender: &[Sample]) -> Option<Waited> {
         (begin, is_waiting) = (end, waits);
     }
     Some(Waited::new(&pauses, begin))
+}
+
+/// Segments of data that the socket had sent.
+fn sent(sample: &Sample) -> Option<u32> {
+    sample.info.as_ref()?.data_segs_out
 }
 
 /// Whether the application that writes is blocked.
