@@ -9,7 +9,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 /// More rounds make the table larger, and were no better on runs that were left out.
-pub const ROUNDS: usize = 100;
+const ROUNDS: usize = 100;
 /// So many tenths of all runs are seen by a round, and so many of all traits by a tree.
 const RUNS_SEEN: u32 = 7;
 const TRAITS_SEEN: usize = 5;
@@ -26,9 +26,6 @@ pub struct Lessons {
     /// Whether it is of a whole transfer.
     pub is_whole: Vec<bool>,
     pub runs: Vec<String>,
-    pub is_world: Vec<bool>,
-    /// What a table that stands says of each, where trees are added to it.
-    pub scores: Option<Vec<[f64; CLASSES]>>,
 }
 
 /// Trees, round by round and class by class.
@@ -39,16 +36,15 @@ pub struct Boosted {
 
 impl Boosted {
     /// Trains with the runs that `is_seen` allows.
-    pub fn train(lessons: &Lessons, rounds: usize, is_seen: impl Fn(&str) -> bool) -> Boosted {
+    pub fn train(lessons: &Lessons, is_seen: impl Fn(&str) -> bool) -> Boosted {
         let all: Vec<u32> = (0..lessons.classes.len() as u32)
             .filter(|at| is_seen(&lessons.runs[*at as usize]))
             .collect();
         let mut boosted = Boosted { start: start(lessons, &all), trees: Vec::new() };
-        let mut scores: Vec<_> =
-            (0..lessons.classes.len()).map(|at| boosted.before(lessons, at)).collect();
+        let mut scores = vec![boosted.start; lessons.classes.len()];
         let mut dice = Pcg64Mcg::seed_from_u64(SEED);
         let mut pulls = vec![Pull::default(); lessons.classes.len()];
-        for _ in 0..rounds {
+        for _ in 0..ROUNDS {
             let salt = dice.next_u64();
             // A round sees a run from all its places or not at all.
             let is_seen = |at: &u32| hash(&lessons.runs[*at as usize], salt) % 10 < RUNS_SEEN;
@@ -80,37 +76,19 @@ impl Boosted {
 
     /// The probability of each class for a lesson.
     pub fn weigh(&self, lessons: &Lessons, lesson: usize) -> [f64; CLASSES] {
-        let mut scores = self.before(lessons, lesson);
+        let mut scores = self.start;
         for (at, tree) in self.trees.iter().enumerate() {
             scores[at % CLASSES] += tree.score(&lessons.bins, lesson);
         }
         softmax(scores)
     }
 
-    /// The scores of a lesson before the first of these trees.
-    fn before(&self, lessons: &Lessons, lesson: usize) -> [f64; CLASSES] {
-        lessons.scores.as_ref().map_or(self.start, |scores| scores[lesson])
-    }
-
-    /// The table, as `flow::limit::BoostedTrees` reads it: these trees behind those of a table that
-    /// stands, if they were trained on top of one.
-    pub fn bytes(&self, lessons: &Lessons, stands: Option<&[u8]>) -> Vec<u8> {
-        let rounds = (self.trees.len() / CLASSES) as u16;
-        let mut bytes = match stands {
-            Some(table) => {
-                let before = u16::from_le_bytes([table[1], table[2]]);
-                let mut bytes = table.to_vec();
-                bytes[1..3].copy_from_slice(&(before + rounds).to_le_bytes());
-                bytes
-            }
-            None => {
-                let mut bytes = vec![lessons.typical.len() as u8];
-                bytes.extend(rounds.to_le_bytes());
-                bytes.extend(self.start.iter().flat_map(|score| (*score as f32).to_le_bytes()));
-                bytes.extend(lessons.typical.iter().flat_map(|value| value.to_le_bytes()));
-                bytes
-            }
-        };
+    /// The table, as `flow::limit::BoostedTrees` reads it.
+    pub fn bytes(&self, lessons: &Lessons) -> Vec<u8> {
+        let mut bytes = vec![lessons.typical.len() as u8];
+        bytes.extend((ROUNDS as u16).to_le_bytes());
+        bytes.extend(self.start.iter().flat_map(|score| (*score as f32).to_le_bytes()));
+        bytes.extend(lessons.typical.iter().flat_map(|value| value.to_le_bytes()));
         for tree in &self.trees {
             tree.write(&lessons.bins, &mut bytes);
         }

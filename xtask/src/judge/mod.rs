@@ -13,12 +13,10 @@ use crate::truth::{Lesson, LessonSet, Truth};
 use anyhow::Context;
 use boost::{Boosted, Lessons};
 use flate2::{Compression, write::GzEncoder};
-use fullpipe_flow::limit::{
-    BoostedTrees, CLASSES, LEAF, LIMITS, NODE, POLICER, Source, pack, unpack,
-};
+use fullpipe_flow::limit::{CLASSES, LEAF, LIMITS, NODE, POLICER, Source, pack};
 use fullpipe_model::scenario::Cause;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// With which runs to train.
 #[derive(clap::Args)]
@@ -44,9 +42,6 @@ pub struct Judge {
     /// Which tables to make: captures, samples, receiver.
     #[arg(long, value_delimiter = ',', default_value = "captures,samples,receiver")]
     tables: Vec<String>,
-    /// Keep each table that stands, and add so many rounds that learn what it still has wrong.
-    #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u16).range(1..=200))]
-    add: Option<u16>,
 }
 
 /// The tables, and the kind of evidence that each is for.
@@ -91,25 +86,17 @@ impl Judge {
         for (name, source) in TABLES.into_iter().filter(|(name, _)| is_asked(name)) {
             let of_source: Vec<&Lesson> =
                 lessons.iter().filter(|lesson| lesson.source == source).collect();
-            let mut lessons = prepare(&of_source)?;
-            let path = self.out.join(format!("{name}.trees.gz"));
-            let stands = self.add.map(|_| stands(&path)).transpose()?;
-            if let Some(table) = &stands {
-                lessons.scores = Some(scores(table, &of_source)?);
-            }
-            let rounds = self.add.map_or(boost::ROUNDS, usize::from);
-            let boosted = Boosted::train(&lessons, rounds, |_| true);
-            let bytes = boosted.bytes(&lessons, stands.as_deref());
+            let lessons = prepare(&of_source)?;
+            let boosted = Boosted::train(&lessons, |_| true);
+            let bytes = boosted.bytes(&lessons);
             println!(
-                "{name}: {} lessons, {} traits, {} bytes; in runs that were left out:",
+                "{name}: {} lessons, {} traits, {} bytes; in runs that were left out {}",
                 lessons.classes.len(),
                 lessons.typical.len(),
                 bytes.len(),
+                Right::count(&lessons, &of_source),
             );
-            if lessons.scores.is_some() {
-                println!("  {}, before", Right::count(&lessons, 0));
-            }
-            println!("  {}", Right::count(&lessons, rounds));
+            let path = self.out.join(format!("{name}.trees.gz"));
             let mut packed = GzEncoder::new(Vec::new(), Compression::best());
             packed.write_all(&pack(&bytes).context("order a table")?).context("pack a table")?;
             let bytes = packed.finish().context("pack a table")?;
@@ -138,23 +125,7 @@ fn prepare(lessons: &[&Lesson]) -> anyhow::Result<Lessons> {
         weights: lessons.iter().copied().map(weight).collect(),
         is_whole: lessons.iter().map(|one| !one.is_part).collect(),
         runs: lessons.iter().map(|one| one.run.clone()).collect(),
-        is_world: lessons.iter().map(|one| one.is_world).collect(),
-        scores: None,
     })
-}
-
-/// The table that stands in a file.
-fn stands(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let packed = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
-    unpack(&packed).with_context(|| format!("{} holds no table", path.display()))
-}
-
-/// What a table says of each lesson.
-fn scores(table: &[u8], lessons: &[&Lesson]) -> anyhow::Result<Vec<[f64; CLASSES]>> {
-    let trees = BoostedTrees::read(table).context("the table that stands is cut short")?;
-    let of = |lesson: &&Lesson| trees.scores(&lesson.traits);
-    let all: Option<_> = lessons.iter().map(of).collect();
-    all.context("the table that stands asks about other traits: train a new one, without --add")
 }
 
 /// How many whole transfers are judged right by trees that saw nothing of their runs: first those
@@ -166,14 +137,15 @@ struct Right {
 }
 
 impl Right {
-    fn count(lessons: &Lessons, rounds: usize) -> Right {
+    /// `of` are the lessons as they were learnt.
+    fn count(lessons: &Lessons, of: &[&Lesson]) -> Right {
         let mut count = Right::default();
         for fold in 0..FOLDS {
             let is_left_out = |run: &str| hash(run, 0) % FOLDS == fold;
-            let boosted = Boosted::train(lessons, rounds, |run| !is_left_out(run));
+            let boosted = Boosted::train(lessons, |run| !is_left_out(run));
             for at in 0..lessons.classes.len() {
                 if lessons.is_whole[at] && is_left_out(&lessons.runs[at]) {
-                    let kind = usize::from(lessons.is_world[at]);
+                    let kind = usize::from(of[at].is_world);
                     count.right[kind] += u32::from(is_right(&boosted, lessons, at));
                     count.all[kind] += 1;
                 }

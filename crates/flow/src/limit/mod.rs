@@ -40,7 +40,7 @@ mod waited;
 
 pub use confidence::{Coverage, SURE_FROM, Source};
 pub use judge::{
-    BoostedTrees, CLASSES, LEAF, LIMITS, NODE, POLICER, Reason, Traits, half, pack, softmax, unpack,
+    BoostedTrees, CLASSES, LEAF, LIMITS, NODE, POLICER, Reason, Traits, half, pack, softmax,
 };
 pub use receiver::from_receiver;
 pub use samples::from_samples;

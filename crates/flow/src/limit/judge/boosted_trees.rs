@@ -66,11 +66,6 @@ impl<'a> BoostedTrees<'a> {
     /// The probability of each class; they sum to 1. `None` where the traits are not those of the
     /// training.
     pub fn weigh(&self, traits: &[f32]) -> Option<[f64; CLASSES]> {
-        self.scores(traits).map(softmax)
-    }
-
-    /// The sum of each class's scores. `None` where the traits are not those of the training.
-    pub fn scores(&self, traits: &[f32]) -> Option<[f64; CLASSES]> {
         if traits.len() != self.typical.len() || self.trees.is_empty() {
             return None;
         }
@@ -78,7 +73,7 @@ impl<'a> BoostedTrees<'a> {
         for (at, tree) in self.trees.iter().enumerate() {
             scores[at % CLASSES] += walk(tree, 0, traits, |_, _| ())?;
         }
-        Some(scores)
+        Some(softmax(scores))
     }
 
     /// The probabilities of the classes if one trait had its typical value: one answer for each

@@ -14,7 +14,7 @@ mod parts;
 mod reasons;
 
 pub use boosted_trees::{BoostedTrees, CLASSES, LEAF, NODE, half, softmax};
-pub use packed::{pack, unpack};
+pub use packed::pack;
 pub(super) use parts::{Part, Stretch, agreed, course, parts};
 pub use reasons::Reason;
 pub(super) use reasons::{Judged, reasons};
@@ -23,6 +23,7 @@ use super::Limit;
 use super::confidence::{SURE_FROM, Source};
 use super::thresholds::QUEUED_MOSTLY;
 use fullpipe_model::limit::Cause;
+use packed::unpack;
 use std::sync::LazyLock;
 
 /// Stands for a number that a source does not have.

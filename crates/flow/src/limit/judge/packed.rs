@@ -42,7 +42,7 @@ pub fn pack(table: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The table of what is stored; `None` where that is damaged.
-pub fn unpack(stored: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn unpack(stored: &[u8]) -> Option<Vec<u8>> {
     let mut packed = Vec::new();
     GzDecoder::new(stored).read_to_end(&mut packed).ok()?;
     let Parts { head, trees, rest } = parts(&packed)?;
