@@ -60,6 +60,8 @@ fn two_captures_are_one_page() {
     assert!(page.len() < 400_000, "{}", page.len());
     let refused = fullpipe(folder.path(), &["report", "--both", client, "-o", "one.html"]);
     assert_eq!(refused.status.code(), Some(2));
+    let refused = fullpipe(folder.path(), &["report", "--both", client, "none", "-o", "one.html"]);
+    assert_eq!(refused.status.code(), Some(4));
     assert!(!folder.path().join("one.html").exists());
 }
 

@@ -95,6 +95,7 @@ impl Report {
     pub fn run(self) -> Result<u8, Failure> {
         if self.both {
             let (html, code) = both::page(&self.inputs, &self.reading.config())?;
+            let Some(html) = html else { return Ok(code) };
             write_html(&html, &self.output)?;
             if self.open {
                 open(&self.output)?;

@@ -45,20 +45,22 @@ pub fn run(analyze: &Analyze) -> Result<u8, Failure> {
     seen.code("analyze --both")
 }
 
-/// What two captures say together as one page, and the exit code.
+/// What two captures say together as one page, and the exit code. There is no page where a capture
+/// that could not be read, which was said, leaves nothing to show.
 ///
 /// # Errors
 /// There are not two captures, they cannot be read, or no connection is in both.
-pub fn page(files: &[PathBuf], config: &Config) -> Result<(String, u8), Failure> {
+pub fn page(files: &[PathBuf], config: &Config) -> Result<(Option<String>, u8), Failure> {
     let command = "report --both";
     let seen = SeenFromAll::read(two(files, command)?, config, true)?;
     let code = seen.code(command)?;
     let names = in_short(&seen.names);
-    let pages = seen.pairs.iter().map(|paired| {
+    let paired = seen.pairs.first().filter(|pair| !pair.connections.is_empty());
+    let page = paired.map(|paired| {
         let both = BothReport { names: [&names[0], &names[1]], paired, top: TOP_OF_BOTH };
         both.html(answer_layout().language)
     });
-    Ok((pages.collect(), code))
+    Ok((page, code))
 }
 
 /// What the captures of several places say, each with the next.

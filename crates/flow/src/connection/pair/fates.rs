@@ -23,6 +23,9 @@ pub(super) struct Comparison<'a> {
     pub start: Option<i64>,
 }
 
+/// When a segment passed the near place, and the range of it that was lost.
+type LostPiece = (i64, i64, i64);
+
 /// Two times that are the same but for how finely they are written.
 const FINE: i64 = 50_000;
 /// What fills a gap sooner was reordered (as Wireshark has it).
@@ -42,24 +45,18 @@ impl Comparison<'_> {
             reordered: delays.reordered(near),
             ..WayBetween::default()
         };
-        self.between(&parted, &delays, &mut way);
+        let lost = self.between(&parted, &delays, &mut way);
         self.extra(&parted, &delays, &mut way);
         self.before(&parted, &mut way);
         self.after(&parted, &mut way);
         self.acknowledgements(&delays, &mut way);
-        way.course = self.start.map(|start| self.course(&CourseOf { start }, &parted, &delays));
+        way.course = self.start.map(|start| self.course(&CourseOf { start }, lost, &delays));
         way
     }
 
-    /// What it did over time.
-    fn course(&self, course: &CourseOf, parted: &Parted, delays: &Delays) -> WayCourse {
+    /// What it did over time. `lost` is what was lost between the places.
+    fn course(&self, course: &CourseOf, lost: Vec<LostPiece>, delays: &Delays) -> WayCourse {
         let (near, far) = (self.near(), self.far());
-        let (began, ended) = self.spans[self.near.other().at()];
-        let seen = began.saturating_sub(delays.least)..=ended.saturating_sub(delays.most);
-        let sent = near.iter().zip(&parted.lost).filter(|(one, _)| !one.is_empty());
-        let lost = sent.filter(|(one, _)| seen.contains(&one.at)).flat_map(|(one, rest)| {
-            rest.pieces(one).into_iter().map(|(from, to)| (one.at, from, to))
-        });
         let waited = delays.delayed.iter().map(|one| {
             let waited = one.delay - delays.least;
             (near[one.near].at, waited, waited)
@@ -68,7 +65,7 @@ impl Comparison<'_> {
         WayCourse {
             sent: course.passed(near),
             arrived: course.passed(far),
-            lost: course.spans(lost),
+            lost: course.spans(lost.into_iter()),
             waited: course.spans(waited),
             ends: last.map_or(Duration::ZERO, |last| course.since_start(last)),
         }
@@ -164,14 +161,14 @@ impl Comparison<'_> {
         !ids.is_empty() && same == ids.len() && 2 * is_counted >= ids.len() - 1
     }
 
-    /// What did not arrive at the other place.
-    fn between(&self, parted: &Parted, delays: &Delays, way: &mut WayBetween) {
+    /// What did not arrive at the other place. What of it was lost is returned if it is to be drawn.
+    fn between(&self, parted: &Parted, delays: &Delays, way: &mut WayBetween) -> Vec<LostPiece> {
         let (near, far) = (self.near(), self.far());
         let (began, ended) = self.spans[self.near.other().at()];
         let by_start = ByStart::new(far);
         let last_arrived = delays.delayed.last().map_or(0, |one| one.near);
         let (mut run, mut queues, mut sizes) = (0, Vec::new(), Sizes::default());
-        let mut offered = Vec::new();
+        let (mut offered, mut drawn) = (Vec::new(), Vec::new());
         for (number, sent) in near.iter().enumerate().filter(|(_, one)| !one.is_empty()) {
             let pieces = parted.lost[number].pieces(sent);
             // Its capture was still running when it would have arrived, or what was sent later did.
@@ -190,6 +187,7 @@ impl Comparison<'_> {
                     way.missed_at_far.add(to - from, self.segment);
                 } else {
                     lost.add(to - from, self.segment);
+                    drawn.extend(self.start.map(|_| (sent.at, from, to)));
                 }
             }
             sizes.note(sent.end - sent.start, lost.segments > 0);
@@ -214,6 +212,7 @@ impl Comparison<'_> {
         way.policed = is_unqueued.then(|| policed(&offered, self.segment)).flatten();
         let queues = sorted(queues.into_iter().map(|queue| ((queue, 0, 0), 0)));
         way.queue_at_loss = queues.get(queues.len() / 2).map(|((queue, ..), _)| duration(*queue));
+        drawn
     }
 
     /// Whether the receiver had `piece` before its next copy could have answered for it at `later`.

@@ -460,6 +460,20 @@ fn a_course_is_that_of_the_packets() {
     assert!(course.sent.last().unwrap().at <= course.ends);
 }
 
+/// What a sniffer missed is not drawn as lost, and what was lost at the end is.
+#[test]
+fn what_is_drawn_as_lost_is_what_is_counted() {
+    for (seed, missed) in [(1, 15), (2, 15), (3, 0)] {
+        let world = World { seed, lost: 15, missed_by_client: missed, ..World::default() };
+        let drawn = Pairing::new(Layer::Inner, None).drawn();
+        let paired = Simulated::of(World { segments: 1500, ..world }).paired_by(drawn);
+        let way = paired.connections[0].to_client.as_ref().unwrap();
+        assert_eq!(way.missed_at_far.segments > 0, missed > 0, "{way:?}");
+        assert!(way.lost.segments > 0);
+        assert_eq!(way.course.as_ref().unwrap().lost.len() as u64, way.lost.segments);
+    }
+}
+
 #[test]
 fn nothing_is_said_of_one_place_alone() {
     let world = Simulated::of(World::default());
