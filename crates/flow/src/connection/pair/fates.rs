@@ -161,7 +161,8 @@ impl Comparison<'_> {
         !ids.is_empty() && same == ids.len() && 2 * is_counted >= ids.len() - 1
     }
 
-    /// What did not arrive at the other place. What of it was lost is returned if it is to be drawn.
+    /// What did not arrive at the other place. What of it was lost is returned, if it is to be
+    /// drawn.
     fn between(&self, parted: &Parted, delays: &Delays, way: &mut WayBetween) -> Vec<LostPiece> {
         let (near, far) = (self.near(), self.far());
         let (began, ended) = self.spans[self.near.other().at()];
