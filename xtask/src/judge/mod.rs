@@ -143,9 +143,9 @@ impl Right {
         for fold in 0..FOLDS {
             let is_left_out = |run: &str| hash(run, 0) % FOLDS == fold;
             let boosted = Boosted::train(lessons, |run| !is_left_out(run));
-            for at in 0..lessons.classes.len() {
+            for (at, lesson) in of.iter().enumerate() {
                 if lessons.is_whole[at] && is_left_out(&lessons.runs[at]) {
-                    let kind = usize::from(of[at].is_world);
+                    let kind = usize::from(lesson.is_world);
                     count.right[kind] += u32::from(is_right(&boosted, lessons, at));
                     count.all[kind] += 1;
                 }
