@@ -86,7 +86,7 @@ pub(super) fn changes(
         if views.renumbered != 0 {
             of_way.once(HeaderField::SequenceNumbers, None, None);
         }
-        let pairs = views.crossed.iter().copied().map(|(a, b)| {
+        let pairs = views.crossed().map(|(a, b)| {
             let [near, far] = order([a, b]);
             let of = |tap: usize, at: usize| &views.ways[tap].sightings[at];
             (of(first, near), of(second, far))
@@ -142,9 +142,9 @@ impl OfWay<'_> {
             let (near, far, from_client) = (value(near), value(far), self.from_client);
             self.changes.push(HeaderChange { field, from_client, near, far, packets, of });
         };
-        count(HeaderField::TimestampValue, |one| one.timestamp().map(u64::from));
+        count(HeaderField::TimestampValue, |one| one.marks.timestamp().map(u64::from));
         count(HeaderField::Dscp, |one| Some((one.header.class >> 2).into()));
-        count(HeaderField::Identification, |one| one.ip_id().map(u64::from));
+        count(HeaderField::Identification, |one| one.marks.ip_id().map(u64::from));
         count(HeaderField::Window, |one| Some(one.window.into()));
         count(HeaderField::Hops, |one| Some(one.header.ttl.into()));
         let ecn = |one: &Sighting| u64::from(one.header.class & ECN);

@@ -2,9 +2,11 @@
 
 use super::Tap;
 use super::busy::{SentData, busy_part};
+use super::by_start::{ByStart, MOST_LOOKED_AT, near_point};
 use super::clocks::{Clocks, FARTHEST};
-use super::copies::{BothViews, Carried, sorted};
+use super::copies::{BothViews, Carried, ranked, sorted_numbers};
 use super::course::{CourseOf, WayCourse};
+use super::parted::Parted;
 use super::policed::{Offered, policed};
 use super::way::{QueueDelay, SegmentCount, WayBetween};
 use fullpipe_model::units::{Bytes, Duration};
@@ -36,19 +38,19 @@ impl Comparison<'_> {
     pub fn compared(&self) -> WayBetween {
         let (near, far) = (self.near(), self.far());
         let delays = self.delays();
-        let mut parted = Parted::new(near, far);
-        self.assign(&mut parted, &delays);
+        let (near_bytes, far_bytes) = (ByStart::new(near), ByStart::new(far));
+        let parted = self.assigned(&near_bytes, &delays);
         let mut way = WayBetween {
             sent: self.counted(near.iter().map(|one| one.end - one.start)),
-            queue: delays.queue(),
+            queue: delays.queue,
             busy: self.busy(&delays),
             reordered: delays.reordered(near),
             ..WayBetween::default()
         };
-        let lost = self.between(&parted, &delays, &mut way);
+        let lost = self.between(&parted, &far_bytes, &delays, &mut way);
         self.extra(&parted, &delays, &mut way);
-        self.before(&parted, &mut way);
-        self.after(&parted, &mut way);
+        self.before(&parted, [&near_bytes, &far_bytes], &mut way);
+        self.after(&parted, &far_bytes, &mut way);
         self.acknowledgements(&delays, &mut way);
         way.course = self.start.map(|start| self.course(&CourseOf { start }, lost, &delays));
         way
@@ -86,23 +88,16 @@ impl Comparison<'_> {
     }
 
     fn delays(&self) -> Delays {
-        let order = |(a, b): &(usize, usize)| {
-            let (near, far) = if self.near == Tap::A { (*a, *b) } else { (*b, *a) };
-            ((near as i64, 0, 0), far)
-        };
-        let crossed = sorted(self.views.crossed.iter().map(order));
-        let delayed = crossed.into_iter().map(|((near, ..), far)| {
-            let (near, arrived) = (near as usize, self.far()[far].at);
+        let order = |(a, b): (usize, usize)| if self.near == Tap::A { (a, b) } else { (b, a) };
+        let crossed: Vec<(usize, usize)> = self.views.crossed().map(order).collect();
+        let in_order = sorted_numbers(crossed.len(), |at| crossed[at].0);
+        let delayed = in_order.into_iter().map(|at| {
+            let (near, far) = crossed[at as usize];
+            let arrived = self.far()[far].at;
             Delayed { near, arrived, delay: arrived - self.near()[near].at }
         });
         let delayed: Vec<Delayed> = delayed.filter(|one| one.delay.abs() <= FARTHEST).collect();
-        let delays = sorted(delayed.iter().map(|one| ((one.delay, 0, 0), 0)));
-        let least = delays.first().map_or(-FARTHEST, |((delay, ..), _)| *delay);
-        // Nearly all: single ones may be what they are not, where a capture missed packets. But a
-        // queue that grows until the end is longest there.
-        let most = delays.get(delays.len() * 99 / 100).map_or(0, |((delay, ..), _)| *delay);
-        let last = delayed.last().map_or(most, |one| one.delay).max(most);
-        Delays { delayed, least, most: last + (last - least) / 4 }
+        Delays::new(delayed)
     }
 
     /// For how much of the time what is between the places was busy.
@@ -116,11 +111,11 @@ impl Comparison<'_> {
     }
 
     /// Gives what arrived to the segments that it was sent as.
-    fn assign(&self, parted: &mut Parted, delays: &Delays) {
+    fn assigned(&self, near_bytes: &ByStart<'_>, delays: &Delays) -> Parted {
         let (near, far) = (self.near(), self.far());
+        let mut parted = Parted::new(near, far);
         let keeps_timestamps = self.views.keeps_timestamps;
         let keeps_ids = self.keeps_ids();
-        let by_start = ByStart::new(near);
         // The last first: of several that could have been it, the last one was.
         for (number, arrived) in far.iter().enumerate().rev().filter(|(_, one)| !one.is_empty()) {
             let is_sent = |sent: &Carried| {
@@ -129,23 +124,25 @@ impl Comparison<'_> {
                     one.zip(other).is_none_or(|(one, other)| one == other)
                 };
                 let whole = sent.start == arrived.start && sent.end == arrived.end;
-                let id = |one: &Carried| one.ip_id.filter(|_| keeps_ids && whole).map(u32::from);
+                let id = |one: &Carried| one.ip_id().filter(|_| keeps_ids && whole).map(u32::from);
                 in_time
-                    && (!keeps_timestamps || same(sent.timestamp, arrived.timestamp))
+                    && (!keeps_timestamps || same(sent.timestamp(), arrived.timestamp()))
                     && same(id(sent), id(arrived))
             };
-            let sent_as = by_start.overlapping(near, arrived).filter(|at| is_sent(&near[*at]));
-            let sent_as = sorted(sent_as.map(|at| ((near[at].at, 0, 0), at)));
-            parted.could_be[number] = !sent_as.is_empty();
-            let mut rest = vec![(arrived.start, arrived.end)];
-            for (_, at) in sent_as.into_iter().rev() {
-                rest = parted.lost[at].take(&near[at], rest);
-                if rest.is_empty() {
-                    break;
+            let mut sent_as = near_bytes.overlapping(arrived).filter(|at| is_sent(&near[*at]));
+            let first = sent_as.next();
+            match sent_as.next() {
+                None => parted.give(number, arrived, near, first.into_iter()),
+                Some(second) => {
+                    let all: Vec<usize> =
+                        first.into_iter().chain([second]).chain(sent_as).collect();
+                    let order = sorted_numbers(all.len(), |at| (near[all[at]].at, all[at]));
+                    let last_first = order.into_iter().rev().map(|at| all[at as usize]);
+                    parted.give(number, arrived, near, last_first);
                 }
             }
-            parted.extra[number] = rest.iter().map(|(from, to)| to - from).sum();
         }
+        parted
     }
 
     /// Whether IPv4's identification is the same at both places, and tells segments apart.
@@ -153,9 +150,9 @@ impl Comparison<'_> {
         let ids = |(a, b): (usize, usize)| {
             let [a, b] = [&self.views.carried[0][a], &self.views.carried[1][b]];
             let whole = !a.is_empty() && a.start == b.start && a.end == b.end;
-            a.ip_id.filter(|_| whole).zip(b.ip_id)
+            a.ip_id().filter(|_| whole).zip(b.ip_id())
         };
-        let ids: Vec<_> = self.views.crossed.iter().copied().filter_map(ids).collect();
+        let ids: Vec<_> = self.views.crossed().filter_map(ids).collect();
         let same = ids.iter().filter(|(a, b)| a == b).count();
         let is_counted = ids.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
         !ids.is_empty() && same == ids.len() && 2 * is_counted >= ids.len() - 1
@@ -163,10 +160,16 @@ impl Comparison<'_> {
 
     /// What did not arrive at the other place. What of it was lost is returned, if it is to be
     /// drawn.
-    fn between(&self, parted: &Parted, delays: &Delays, way: &mut WayBetween) -> Vec<LostPiece> {
+    fn between(
+        &self,
+        parted: &Parted,
+        far_bytes: &ByStart<'_>,
+        delays: &Delays,
+        way: &mut WayBetween,
+    ) -> Vec<LostPiece> {
         let (near, far) = (self.near(), self.far());
         let (began, ended) = self.spans[self.near.other().at()];
-        let by_start = ByStart::new(far);
+        let is_unqueued = way.queue.is_some_and(|queue| queue.most < UNQUEUED);
         let last_arrived = delays.delayed.last().map_or(0, |one| one.near);
         let (mut run, mut queues, mut sizes) = (0, Vec::new(), Sizes::default());
         let (mut offered, mut drawn) = (Vec::new(), Vec::new());
@@ -181,8 +184,8 @@ impl Comparison<'_> {
                 continue;
             }
             for (from, to) in pieces {
-                let piece = Carried { start: from, end: to, ..*sent };
-                let later = by_start.overlapping(far, &piece).map(|at| far[at].at);
+                let piece = sent.part(from, to);
+                let later = far_bytes.overlapping(&piece).map(|at| far[at].at);
                 let later = later.filter(|at| *at > sent.at).min().unwrap_or(i64::MAX);
                 if self.is_acknowledged(&piece, later) {
                     way.missed_at_far.add(to - from, self.segment);
@@ -194,7 +197,9 @@ impl Comparison<'_> {
             sizes.note(sent.end - sent.start, lost.segments > 0);
             let length = u64::try_from(sent.end - sent.start).unwrap_or_default();
             let (passed, is_lost) = (length - lost.bytes.get().min(length), lost.segments > 0);
-            offered.push(Offered { at: sent.at, passed, is_lost });
+            if is_unqueued {
+                offered.push(Offered { at: sent.at, passed, is_lost });
+            }
             if lost.segments == 0 {
                 way.longest_run = way.longest_run.max(run);
                 run = 0;
@@ -209,10 +214,9 @@ impl Comparison<'_> {
         }
         way.longest_run = way.longest_run.max(run);
         way.nothing_above = sizes.nothing_above(self.segment);
-        let is_unqueued = way.queue.is_some_and(|queue| queue.most < UNQUEUED);
-        way.policed = is_unqueued.then(|| policed(&offered, self.segment)).flatten();
-        let queues = sorted(queues.into_iter().map(|queue| ((queue, 0, 0), 0)));
-        way.queue_at_loss = queues.get(queues.len() / 2).map(|((queue, ..), _)| duration(*queue));
+        way.policed = policed(&offered, self.segment);
+        let middle = queues.len() / 2;
+        way.queue_at_loss = ranked(&mut queues, middle).map(duration);
         drawn
     }
 
@@ -248,10 +252,13 @@ impl Comparison<'_> {
     }
 
     /// What was lost, or overtaken, before the first place: it came later, and filled a gap.
-    fn before(&self, parted: &Parted, way: &mut WayBetween) {
+    fn before(
+        &self,
+        parted: &Parted,
+        [near_bytes, far_bytes]: [&ByStart<'_>; 2],
+        way: &mut WayBetween,
+    ) {
         let near = self.near();
-        let by_start = ByStart::new(near);
-        let far = ByStart::new(self.far());
         let slow = self.clocks.round_trip().map_or(0, |rtt| (rtt.as_nanos() / 10) as i64 * 9);
         let slow = slow.max(REORDERED);
         // The most that was sent, with the time.
@@ -259,12 +266,12 @@ impl Comparison<'_> {
         for (number, sent) in near.iter().enumerate().filter(|(_, one)| !one.is_empty()) {
             let most = course.last().map_or(sent.start, |(_, most)| *most);
             let is_first = |at: usize| at >= number;
-            let fills = sent.end <= most && by_start.overlapping(near, sent).all(is_first);
+            let fills = sent.end <= most && near_bytes.overlapping(sent).all(is_first);
             if fills {
                 let passed = course.partition_point(|(_, most)| *most <= sent.start);
                 let waited = course.get(passed).map_or(0, |(at, _)| sent.at - at);
                 let arrived = |at: usize| parted.extra[at] > 0 && self.far()[at].at < sent.at;
-                let was_missed = far.overlapping(self.far(), sent).any(arrived);
+                let was_missed = far_bytes.overlapping(sent).any(arrived);
                 if was_missed {
                     // The place where it arrived has counted it.
                 } else if waited >= slow {
@@ -281,9 +288,8 @@ impl Comparison<'_> {
 
     /// What passed the second place more than once: the first copy was lost after it, or its answer
     /// did not reach the sender in time.
-    fn after(&self, parted: &Parted, way: &mut WayBetween) {
+    fn after(&self, parted: &Parted, far_bytes: &ByStart<'_>, way: &mut WayBetween) {
         let far = self.far();
-        let by_start = ByStart::new(far);
         let answer = self.fastest_answer(far);
         let is_sent = |at: &usize| !(parted.could_be[*at] && parted.extra[*at] > 0);
         let mut most = i64::MIN;
@@ -293,10 +299,10 @@ impl Comparison<'_> {
             if is_new || !is_sent(&number) {
                 continue;
             }
-            let before = by_start.overlapping(far, again).filter(|at| *at < number);
+            let before = far_bytes.overlapping(again).filter(|at| *at < number);
             let Some(first) = before.filter(is_sent).max().map(|at| &far[at]) else { continue };
             let (from, to) = (first.start.max(again.start), first.end.min(again.end));
-            let piece = Carried { start: from, end: to, ..*first };
+            let piece = first.part(from, to);
             // An answer that comes sooner than any could after this copy is the first one's.
             let count = match self.is_acknowledged(&piece, again.at.saturating_add(answer)) {
                 true => &mut way.needless,
@@ -309,8 +315,10 @@ impl Comparison<'_> {
     /// The least time from data at the second place to the first acknowledgement of it there.
     fn fastest_answer(&self, far: &[Carried]) -> i64 {
         let acked = &self.views.acked[self.near.other().at()];
+        let mut last = 0;
         let answered = |one: &Carried| {
-            let first = acked.get(acked.partition_point(|(_, ack)| *ack < one.end))?;
+            last = near_point(acked, last, |(_, ack)| *ack < one.end);
+            let first = acked.get(last)?;
             (first.0 >= one.at).then_some(first.0 - one.at)
         };
         let times = far.iter().filter(|one| !one.is_empty()).filter_map(answered);
@@ -323,20 +331,24 @@ impl Comparison<'_> {
         let keeps_timestamps = self.views.keeps_timestamps;
         let alone = |all: &[Carried]| {
             let alone = all.iter().filter(|one| one.is_empty());
-            sorted(alone.filter_map(|one| {
-                let timestamp = one.timestamp.filter(|_| keeps_timestamps);
-                Some(((one.ack?, timestamp.map_or(-1, i64::from), one.at), 0))
-            }))
+            let keys: Vec<(i64, i64, i64)> = alone
+                .filter_map(|one| {
+                    let timestamp = one.timestamp().filter(|_| keeps_timestamps);
+                    Some((one.ack()?, timestamp.map_or(-1, i64::from), one.at))
+                })
+                .collect();
+            let order = sorted_numbers(keys.len(), |at| keys[at]);
+            order.into_iter().map(|at| keys[at as usize]).collect::<Vec<_>>()
         };
         let (near, far) = (alone(self.near()), alone(self.far()));
         let mut rest = &far[..];
-        for ((ack, timestamp, at), _) in &near {
+        for (ack, timestamp, at) in &near {
             let is_seen = at + delays.least >= began && at + delays.most <= ended;
             way.acknowledgements += 1;
             let key = (ack, timestamp);
-            rest = &rest[rest.partition_point(|((ack, timestamp, _), _)| (ack, timestamp) < key)..];
+            rest = &rest[near_point(rest, 0, |(ack, timestamp, _)| (ack, timestamp) < key)..];
             match rest.first() {
-                Some(((ack, timestamp, _), _)) if (ack, timestamp) == key => rest = &rest[1..],
+                Some((ack, timestamp, _)) if (ack, timestamp) == key => rest = &rest[1..],
                 _ => way.acknowledgements_lost += u64::from(is_seen),
             }
         }
@@ -397,14 +409,26 @@ struct Delays {
     delayed: Vec<Delayed>,
     least: i64,
     most: i64,
+    /// What packets waited beyond the least.
+    queue: Option<QueueDelay>,
 }
 
 impl Delays {
-    /// What packets waited beyond the least.
-    fn queue(&self) -> Option<QueueDelay> {
-        let waits = sorted(self.delayed.iter().map(|one| ((one.delay - self.least, 0, 0), 0)));
-        let at = |part: usize| duration(waits[(waits.len() - 1) * part / 100].0.0);
-        (!waits.is_empty()).then(|| QueueDelay { median: at(50), p95: at(95), most: at(100) })
+    fn new(delayed: Vec<Delayed>) -> Self {
+        let mut delays: Vec<i64> = delayed.iter().map(|one| one.delay).collect();
+        let least = delays.iter().copied().min().unwrap_or(-FARTHEST);
+        // Nearly all: single ones may be what they are not, where a capture missed packets. But a
+        // queue that grows until the end is longest there.
+        let nearly_all = delays.len() * 99 / 100;
+        let most = ranked(&mut delays, nearly_all).unwrap_or(0);
+        let last = delayed.last().map_or(most, |one| one.delay).max(most);
+        let past = delays.len().saturating_sub(1);
+        let mut at = |part: usize| Some(duration(ranked(&mut delays, past * part / 100)? - least));
+        let queue = match (at(50), at(95), at(100)) {
+            (Some(median), Some(p95), Some(most)) => Some(QueueDelay { median, p95, most }),
+            _ => None,
+        };
+        Delays { delayed, least, most: last + (last - least) / 4, queue }
     }
 
     /// How long the last packet waited that was sent before this one and arrived.
@@ -428,98 +452,4 @@ impl Delays {
 
 fn duration(nanos: i64) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap_or_default())
-}
-
-/// What is left of the segments once those that arrived are given to them.
-struct Parted {
-    /// Of each that was sent, what did not arrive.
-    lost: Vec<Remaining>,
-    /// Of each that arrived, how many bytes were not sent as anything else that arrived.
-    extra: Vec<i64>,
-    /// Whether each that arrived could be one that was sent.
-    could_be: Vec<bool>,
-}
-
-impl Parted {
-    fn new(near: &[Carried], far: &[Carried]) -> Self {
-        Parted {
-            lost: vec![Remaining::Whole; near.len()],
-            extra: vec![0; far.len()],
-            could_be: vec![false; far.len()],
-        }
-    }
-}
-
-/// Of a segment, what did not arrive.
-#[derive(Debug, Clone)]
-enum Remaining {
-    Whole,
-    /// These ranges; mostly none.
-    Pieces(Vec<(i64, i64)>),
-}
-
-impl Remaining {
-    fn pieces(&self, of: &Carried) -> Vec<(i64, i64)> {
-        match self {
-            Remaining::Whole => vec![(of.start, of.end)],
-            Remaining::Pieces(pieces) => pieces.clone(),
-        }
-    }
-
-    /// Takes out what arrived as `ranges`, and returns what of them is left.
-    fn take(&mut self, of: &Carried, ranges: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
-        let pieces = self.pieces(of);
-        let left = without(&ranges, &pieces);
-        *self = Remaining::Pieces(without(&pieces, &ranges));
-        left
-    }
-}
-
-/// The parts of `ranges` that are in none of `others`.
-fn without(ranges: &[(i64, i64)], others: &[(i64, i64)]) -> Vec<(i64, i64)> {
-    let mut left = ranges.to_vec();
-    for (from, to) in others {
-        let parts = left
-            .into_iter()
-            .flat_map(|(start, end)| [(start, end.min(*from)), (start.max(*to), end)]);
-        left = parts.filter(|(start, end)| start < end).collect();
-    }
-    left
-}
-
-/// More segments are not looked at for one, whatever somebody sends: a long segment over very many
-/// short ones would make each of them look at all.
-const MOST_LOOKED_AT: usize = 4096;
-
-/// Segments sorted by where they start.
-struct ByStart {
-    order: Vec<usize>,
-    /// The largest end of those up to each place in the order.
-    ends: Vec<i64>,
-}
-
-impl ByStart {
-    fn new(carried: &[Carried]) -> Self {
-        let all = carried.iter().enumerate().filter(|(_, one)| !one.is_empty());
-        let order = sorted(all.map(|(at, one)| ((one.start, 0, 0), at)));
-        let order: Vec<usize> = order.into_iter().map(|(_, at)| at).collect();
-        let ends = order.iter().scan(i64::MIN, |most, at| {
-            *most = carried[*at].end.max(*most);
-            Some(*most)
-        });
-        ByStart { ends: ends.collect(), order }
-    }
-
-    /// The numbers of the segments that have bytes of `one`, the last start first.
-    fn overlapping<'a>(
-        &'a self,
-        carried: &'a [Carried],
-        one: &Carried,
-    ) -> impl Iterator<Item = usize> + 'a {
-        let (start, end) = (one.start, one.end);
-        let until = self.order.partition_point(|at| carried[*at].start < end);
-        let before = self.order[..until].iter().zip(&self.ends[..until]).rev();
-        let reach = before.take_while(move |(_, most)| **most > start).take(MOST_LOOKED_AT);
-        reach.map(|(at, _)| *at).filter(move |at| carried[*at].end > start)
-    }
 }

@@ -70,9 +70,14 @@ fn has_same_syn(one: &Sighted, other: &Sighted) -> bool {
     one.ways.iter().zip(&other.ways).any(|(one, other)| {
         let [one, other] = [one, other]
             .map(|way| way.sightings.iter().find(|one| one.flags.any(Flags::SYN)).copied());
-        one.zip(other).is_some_and(|(one, other)| match (one.timestamp(), other.timestamp()) {
-            (Some(one), Some(other)) => one == other,
-            _ => one.ip_id().is_some_and(|id| id != 0) && one.ip_id() == other.ip_id(),
+        one.zip(other).is_some_and(|(one, other)| {
+            match (one.marks.timestamp(), other.marks.timestamp()) {
+                (Some(one), Some(other)) => one == other,
+                _ => {
+                    one.marks.ip_id().is_some_and(|id| id != 0)
+                        && one.marks.ip_id() == other.marks.ip_id()
+                }
+            }
         })
     })
 }

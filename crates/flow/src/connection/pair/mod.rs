@@ -12,9 +12,11 @@
 //!    bytes, because either capture may have merged segments (segmentation offload), and by its
 //!    time stamp, IP identification and order where bytes were sent more than once.
 //!
-//! Memory is 32 bytes for each packet of a TCP connection.
+//! Memory is 32 bytes for each packet of a TCP connection while they are read, and some 150 while
+//! they are compared.
 
 mod busy;
+mod by_start;
 mod changes;
 mod clocks;
 mod copies;
@@ -22,6 +24,7 @@ mod course;
 mod fates;
 mod matching;
 mod paired;
+mod parted;
 mod policed;
 mod sighting;
 mod way;
@@ -68,8 +71,8 @@ impl Tap {
     }
 }
 
-/// More packets of a capture are not kept: 256 MiB, and some four times that while a connection
-/// that has them all is compared.
+/// More packets of a capture are not kept: 256 MiB, and some four times that while they are
+/// compared.
 const MOST_SIGHTINGS: u64 = 1 << 23;
 
 /// A clock that goes back by more was set back.

@@ -1,8 +1,8 @@
 //! What two captures say together.
 
 use super::changes::{HeaderChange, changes};
-use super::clocks::{Clocks, Crossing, nanos};
-use super::copies::{self, BothViews};
+use super::clocks::{Clocks, nanos};
+use super::copies::{BothViews, PassedBoth};
 use super::fates::Comparison;
 use super::matching::{Matched, matched};
 use super::way::WayBetween;
@@ -73,18 +73,12 @@ pub(super) fn compare(taps: [TapView; 2], is_drawn: bool) -> PairedCaptures {
     });
     let [a, b] = taps.map(|tap| tap.connections);
     let (matched, unmatched) = matched(a, b);
-    let mut all: Vec<Crossing> = Vec::new();
-    let mut nears = Vec::new();
-    for one in &matched {
-        let (crossings, near) = copies::crossings(one);
-        all.extend(crossings);
-        nears.push(near);
-    }
-    let clocks = Clocks::of(all);
+    let passed: Vec<PassedBoth<'_>> = matched.iter().map(PassedBoth::new).collect();
+    let clocks = Clocks::of(passed.iter().flat_map(PassedBoth::crossings).collect());
     let spans = [spans[0], (clocks.a_of_b(spans[1].0), clocks.a_of_b(spans[1].1))];
-    let connections = matched.iter().zip(nears);
+    let connections = matched.iter().zip(passed);
     let common = Common { clocks: &clocks, spans, is_drawn };
-    let connections = connections.map(|(one, near)| paired(one, near, &common)).collect();
+    let connections = connections.map(|(one, passed)| paired(one, passed, &common)).collect();
     PairedCaptures { packets, left_out, unmatched, set_back, clocks, connections }
 }
 
@@ -95,9 +89,10 @@ struct Common<'a> {
     is_drawn: bool,
 }
 
-fn paired(matched: &Matched, near: Option<Tap>, common: &Common<'_>) -> PairedConnection {
+fn paired(matched: &Matched, passed: PassedBoth<'_>, common: &Common<'_>) -> PairedConnection {
     let Common { clocks, spans, is_drawn } = *common;
-    let directions = copies::directions(matched, clocks);
+    let PassedBoth { mut directions, near } = passed;
+    directions.iter_mut().for_each(|views| views.set_clock(clocks));
     let segment = full_segment(&directions);
     let carried = directions.iter().flat_map(|one| &one.carried).flatten();
     let start = carried.map(|one| one.at).min().filter(|_| is_drawn);
@@ -150,7 +145,7 @@ fn full_segment(directions: &[BothViews<'_>; 2]) -> u64 {
     let agreed = syns.clone().filter_map(|syn| syn.mss).map(Bytes::get).min();
     let with_timestamps = directions.iter().flat_map(|one| one.ways);
     let stamped = with_timestamps.flat_map(|way| way.sightings.last());
-    let has_timestamps = stamped.clone().any(|one| one.timestamp().is_some());
+    let has_timestamps = stamped.clone().any(|one| one.marks.timestamp().is_some());
     // The option takes 12 bytes with its padding (RFC 7323 appendix A).
     let agreed = agreed.map(|mss| mss.saturating_sub(if has_timestamps { 12 } else { 0 }));
     let largest = |tap: usize| {

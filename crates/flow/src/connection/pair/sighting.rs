@@ -35,11 +35,17 @@ pub(super) struct Sighting {
     pub seq: SequenceNumber,
     pub ack: SequenceNumber,
     pub payload: u32,
-    tsval: u32,
+    pub marks: Marks,
     pub window: u16,
-    ip_id: u16,
     pub flags: Flags,
     pub header: IpHeader,
+}
+
+/// What tells a packet from a copy of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Marks {
+    tsval: u32,
+    ip_id: u16,
     /// Which of time stamp and IP identification there are.
     has: u8,
 }
@@ -57,29 +63,33 @@ impl Sighting {
             seq: segment.seq,
             ack: segment.ack,
             payload: segment.payload_len(),
-            tsval: timestamp.unwrap_or_default(),
+            marks: Marks {
+                tsval: timestamp.unwrap_or_default(),
+                ip_id: segment.ip_id.unwrap_or_default(),
+                has,
+            },
             window: segment.window,
-            ip_id: segment.ip_id.unwrap_or_default(),
             flags: segment.flags,
             header,
-            has,
         }
-    }
-
-    /// TSval (RFC 7323).
-    pub fn timestamp(&self) -> Option<u32> {
-        (self.has & HAS_TIMESTAMP != 0).then_some(self.tsval)
-    }
-
-    /// IPv4's identification.
-    pub fn ip_id(&self) -> Option<u16> {
-        (self.has & HAS_IP_ID != 0).then_some(self.ip_id)
     }
 
     /// What it takes of the sequence space: payload, SYN and FIN.
     pub fn length(&self) -> u32 {
         let control = u32::from(self.flags.any(Flags::SYN)) + u32::from(self.flags.any(Flags::FIN));
         self.payload.saturating_add(control)
+    }
+}
+
+impl Marks {
+    /// TSval (RFC 7323).
+    pub fn timestamp(self) -> Option<u32> {
+        (self.has & HAS_TIMESTAMP != 0).then_some(self.tsval)
+    }
+
+    /// IPv4's identification.
+    pub fn ip_id(self) -> Option<u16> {
+        (self.has & HAS_IP_ID != 0).then_some(self.ip_id)
     }
 }
 
