@@ -4,6 +4,7 @@ use super::ack_path::AckPath;
 use super::advertised_window::AdvertisedWindow;
 use super::answers::{Answers, NewData};
 use super::cuts::{CutFeatures, Cuts};
+use super::drops::Drops;
 use super::grants::{Granted, Grants};
 use super::histogram::Histogram;
 use super::labels::{LabelSet, Memory, Scale};
@@ -78,6 +79,7 @@ struct Notes {
     answers: Answers,
     grants: Grants,
     ack_path: AckPath,
+    drops: Drops,
 }
 
 /// The data of one segment, as counted.
@@ -207,7 +209,12 @@ impl Half {
         let advances = before.is_none_or(|next| !seq.is_before(next));
         let edge = field.zip(self.una()).map(|(field, una)| una + field);
         let is_beyond = advances && self.passage.sent(end, edge);
-        self.outstanding.send(Sending { at, seq, end, advances, is_beyond });
+        let sent = self.outstanding.send(Sending { at, seq, end, advances, is_beyond });
+        let board = self.board.as_ref().filter(|_| !advances);
+        if let Some(sent) = sent.or_else(|| board?.below_gap(seq)) {
+            let notes = self.notes.get_or_insert_default();
+            notes.drops.note(at, sent, seq, segment.payload_len());
+        }
         (self.next_number, self.knows_next) = (before.map_or(end, |next| next.max(end)), true);
         before
     }
@@ -234,6 +241,11 @@ impl Half {
             una: self.una_number,
             before,
         }
+    }
+
+    /// When its last data was sent; only meaningful once there was some.
+    pub fn last_data(&self) -> Instant {
+        self.last_data
     }
 
     /// Notes the time at which data was sent.
@@ -517,7 +529,11 @@ impl Half {
             (false, false) => Coverage::MiddleElsewhere,
         };
         let (turns, pieces) = (self.turns.into(), self.pieces.into());
-        let path = Path { rtt: base, hint: config.hint, coverage, is_at_sender, turns, pieces };
+        let notes = self.notes.map(|notes| *notes).unwrap_or_default();
+        let segment = u64::from(self.segment.get());
+        let policed = notes.drops.policed(self.first_data, self.last_data, segment);
+        let hint = config.hint;
+        let path = Path { rtt: base, hint, coverage, is_at_sender, turns, pieces, policed };
         let verdict = self.series.map(|series| {
             let CutFeatures { judged, shown } = series.finish();
             let verdict = decide(&judged, path);
@@ -530,7 +546,6 @@ impl Half {
                 None => verdict,
             }
         });
-        let notes = self.notes.map(|notes| *notes).unwrap_or_default();
         let scale = self.memory.scale.agreed();
         let rtt = rtt_facts(&self.rtt);
         let loss = self.board.map(|board| board.finish(rtt.min)).unwrap_or_default();

@@ -11,6 +11,7 @@ mod answers;
 mod closing;
 mod completeness;
 mod cuts;
+mod drops;
 pub mod filter;
 mod grants;
 mod half;
@@ -35,6 +36,7 @@ mod spacing;
 mod stalls;
 mod tracker;
 mod trains;
+mod unwrapped;
 mod vantage;
 mod warnings;
 

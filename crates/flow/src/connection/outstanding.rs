@@ -42,8 +42,8 @@ pub(super) struct Outstanding {
 }
 
 impl Outstanding {
-    /// Adds a segment.
-    pub fn send(&mut self, sending: Sending) {
+    /// Adds a segment. Of one that was sent once before, returns when that was.
+    pub fn send(&mut self, sending: Sending) -> Option<Instant> {
         let Sending { at, seq, end, advances, is_beyond } = sending;
         let size = u16::try_from(end.distance(seq)).unwrap_or(u16::MAX);
         if self.segments.capacity() == 0 {
@@ -62,13 +62,17 @@ impl Outstanding {
                     size,
                 });
             }
-            return;
+            return None;
         }
         let first = self.segments.partition_point(|sent| !seq.is_before(sent.end));
+        let mut sent_first = None;
         let mut known = false;
         for sent in self.segments.range_mut(first..) {
             if !sent.seq.is_before(end) {
                 break;
+            }
+            if !known && !sent.ambiguous {
+                sent_first = Some(sent.at);
             }
             (sent.ambiguous, sent.size) = (true, size);
             known = true;
@@ -77,6 +81,7 @@ impl Outstanding {
             let sent = SentData { seq, end, at, ambiguous: true, is_beyond, size };
             self.segments.insert(first, sent);
         }
+        sent_first
     }
 
     /// When the first segment was sent or, where that was just now, the last: what fills a hole

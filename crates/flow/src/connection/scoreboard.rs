@@ -40,6 +40,8 @@ pub(super) enum Origin {
 struct Gap {
     from: SequenceNumber,
     to: SequenceNumber,
+    /// When the data below the gap and above it came.
+    below_at: Instant,
     at: Instant,
     /// The timestamp and IP identification of the segment above the gap.
     stamp: Option<u32>,
@@ -132,13 +134,27 @@ fn part_duplicate(
 }
 
 impl Scoreboard {
-    /// Notes a segment that left the gap `from..segment.seq`.
-    pub fn open_gap(&mut self, at: Instant, from: SequenceNumber, segment: &Segment) {
+    /// Notes a segment that left the gap `from..segment.seq`; what is below it came at `below_at`.
+    pub fn open_gap(
+        &mut self,
+        at: Instant,
+        below_at: Instant,
+        from: SequenceNumber,
+        segment: &Segment,
+    ) {
         if self.gaps.len() >= MAX_GAPS {
             self.gaps.remove(0);
         }
         let stamp = segment.options.timestamps.map(|(value, _)| value);
-        self.gaps.push(Gap { from, to: segment.seq, at, stamp, ip_id: segment.ip_id });
+        let (to, ip_id) = (segment.seq, segment.ip_id);
+        self.gaps.push(Gap { from, to, below_at, at, stamp, ip_id });
+    }
+
+    /// When the data below the gap came in which this number is.
+    pub fn below_gap(&self, number: SequenceNumber) -> Option<Instant> {
+        let mut gaps = self.gaps.iter();
+        let gap = gaps.find(|gap| !number.is_before(gap.from) && number.is_before(gap.to))?;
+        Some(gap.below_at)
     }
 
     /// Judges a segment that does not advance. `new` is how many of its bytes were not captured

@@ -9,9 +9,9 @@
 use super::{DiagnosedConnection, Diagnosis};
 use crate::account::{Account, Owner};
 use crate::connection::Direction;
-use crate::connection::pair::{PairedCaptures, PairedConnection, Policed, Tap};
+use crate::connection::pair::{PairedCaptures, PairedConnection, Tap};
 use crate::finding::Headline;
-use crate::limit::{Candidate, Limit};
+use crate::limit::{Candidate, Limit, Policed};
 use fullpipe_model::limit::Cause as CongestionCause;
 use fullpipe_model::units::{Duration, column};
 use serde::Serialize;
@@ -272,7 +272,7 @@ impl<'a> Views<'a> {
         let loss = Limit::CongestionWindow(CongestionCause::Loss);
         let named = [Some(headline.limit), headline.or];
         let may_be_link = named.contains(&Some(Limit::Link));
-        let policed = way.policed.filter(|policed| policed.part >= BUSY_OF_GUESS);
+        let policed = way.policed.filter(Policed::is_usual);
         if let Some(policed) = policed.filter(|_| may_be_link || named.contains(&Some(loss))) {
             return Some(LinkProof::Policed(policed));
         }

@@ -37,6 +37,10 @@ pub(super) fn consistent(
     if let Some(window) = seen.granted_window() {
         return with_grants(&verdict, window);
     }
+    if verdict.policed.is_some() {
+        // Its drops are repaired by timers, too.
+        return verdict;
+    }
     match refuted_by(connection, direction, &verdict) {
         None => proved(connection, direction, verdict),
         Some(PacketCause::Timeouts(_)) => {

@@ -27,7 +27,7 @@ use surroundings::Surroundings;
 use trains::{burst_rate, train_rate};
 
 use super::judge::{Case, INTERVALS_LEAST, SEGMENTS_LEAST};
-use super::{Candidate, Coverage, Source, Verdict};
+use super::{Candidate, Coverage, Policed, Source, Verdict};
 use super::{CongestionCause, Interval, Limit, PathHint};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
@@ -46,6 +46,8 @@ pub(crate) struct Path {
     pub turns: u32,
     /// How many of its segments do not fill the MSS. Both are counted for short transfers.
     pub pieces: u32,
+    /// The policer that explains what was lost.
+    pub policed: Option<Policed>,
 }
 
 /// Decides what held the sender in each interval.
@@ -98,7 +100,29 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
         let transfer = Transfer::new(&features[part.clone()], Path { coverage, ..path });
         transfer.case(&limits[part])
     });
-    waited(features).overrule(verdict)
+    let verdict = waited(features).overrule(verdict);
+    match path.policed {
+        Some(policed) => policed_verdict(verdict, policed),
+        None => verdict,
+    }
+}
+
+/// The verdict, unless a policer holds the data. What that does to a sender is loss, and looks like a
+/// link that is hardly ever full. An application that writes no more than it lets pass may lose the
+/// ends of its blocks to it, too.
+fn policed_verdict(verdict: Verdict, policed: Policed) -> Verdict {
+    let loss = Limit::CongestionWindow(CongestionCause::Loss);
+    let holds = match verdict.limited_by().limit {
+        Limit::SenderApplication => false,
+        limit if limit == loss || limit == Limit::Link => policed.is_usual(),
+        _ => policed.is_nearly_always(),
+    };
+    if !holds {
+        return verdict;
+    }
+    let mut verdict = verdict.proven_to_be(Limit::Link);
+    verdict.policed = Some(policed);
+    verdict
 }
 
 /// Intervals of a capture of one direction, without the answers: nothing says what the sender
@@ -582,7 +606,15 @@ mod tests {
     #[test]
     fn the_committed_table_was_trained_with_these_traits() {
         let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-        let path = Path { rtt: None, hint, coverage, is_at_sender: true, turns: 0, pieces: 0 };
+        let path = Path {
+            rtt: None,
+            hint,
+            coverage,
+            is_at_sender: true,
+            turns: 0,
+            pieces: 0,
+            policed: None,
+        };
         let length = Duration::from_millis(10);
         let busy = Features { segments: 10, delivered: 10, length, ..<_>::default() };
         let verdict = decide(&[busy; 20], path);

@@ -28,6 +28,7 @@ mod decide;
 mod judge;
 mod least;
 mod percentiles;
+mod policed;
 mod proof;
 mod receiver;
 mod recut;
@@ -42,12 +43,14 @@ pub use confidence::{Coverage, SURE_FROM, Source};
 pub use judge::{
     BoostedTrees, CLASSES, LEAF, LIMITS, NODE, POLICER, Reason, Traits, half, pack, softmax,
 };
+pub use policed::Policed;
 pub use receiver::from_receiver;
 pub use samples::from_samples;
 pub use verdict::{Candidate, Evidence, Interval, Pace, Verdict};
 
 pub(crate) use decide::{Features, Path, decide};
 pub(crate) use least::Least;
+pub(crate) use policed::{DropRun, Offered, drops, policed};
 pub(crate) use recut::recut;
 
 pub use fullpipe_model::limit::{Cause, Limit};

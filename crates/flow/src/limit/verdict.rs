@@ -1,11 +1,11 @@
 //! The verdict: intervals, and their sum over the connection.
 
-use super::Limit;
 use super::confidence::{self, Coverage, PROVEN, Source};
 use super::judge::{
     Case, Judged, LIMITS, LinkEvidence, Opinion, Part, Possible, Reason, SURE, SURE_OF_WHOLE,
     Stretch, Traits, UNLIKELY, agreed, course, intervals_least, parts, reasons,
 };
+use super::{Limit, Policed};
 use fullpipe_model::limit::Cause;
 
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
@@ -155,6 +155,9 @@ pub struct Verdict {
     /// How the application writes, where its pauses prove that it sets the pace.
     #[serde(skip)]
     pub pace: Option<Pace>,
+    /// The policer that what was lost proves.
+    #[serde(skip)]
+    pub policed: Option<Policed>,
     /// The same time in intervals of the length that was asked for.
     #[serde(skip)]
     shown: Option<Vec<Interval>>,
@@ -195,6 +198,7 @@ impl Verdict {
             bursts: None,
             flights: None,
             pace: None,
+            policed: None,
             shown: None,
             traits: Traits::default(),
             judged: None,

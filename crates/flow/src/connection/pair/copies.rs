@@ -6,6 +6,7 @@ use super::clocks::{Clocks, Crossing, FARTHEST, nanos};
 use super::matching::Matched;
 use super::sighting::{Marks, Sighted, SightedWay, Sighting};
 use crate::capture::segment::{Flags, SequenceNumber};
+use crate::connection::unwrapped::Unwrapped;
 use std::cmp::Ordering;
 
 /// A segment at one place.
@@ -147,8 +148,9 @@ fn acked(back: &SightedWay, base: SequenceNumber) -> Vec<(i64, i64)> {
     let (mut acks, mut most) = (Unwrapped::from(base), i64::MIN);
     let mut all = Vec::new();
     for one in &back.sightings {
-        if one.flags.any(Flags::ACK) && acks.of(one.ack) > most {
-            most = acks.last;
+        let ack = if one.flags.any(Flags::ACK) { acks.of(one.ack) } else { i64::MIN };
+        if ack > most {
+            most = ack;
             all.push((nanos(one.at), most));
         }
     }
@@ -165,25 +167,6 @@ fn sacked(back: &SightedWay, base: SequenceNumber) -> Vec<(i64, i64, i64)> {
         }
     }
     all
-}
-
-/// Sequence numbers as numbers that do not wrap: each is the one nearest to the last.
-#[derive(Debug, Clone, Copy)]
-struct Unwrapped {
-    number: SequenceNumber,
-    last: i64,
-}
-
-impl Unwrapped {
-    fn from(base: SequenceNumber) -> Self {
-        Unwrapped { number: base, last: 0 }
-    }
-
-    fn of(&mut self, number: SequenceNumber) -> i64 {
-        self.last += i64::from(number.after(self.number));
-        self.number = number;
-        self.last
-    }
 }
 
 /// The segments that passed each place once, and both; and whether their time stamps are the same.

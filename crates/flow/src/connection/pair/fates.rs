@@ -7,8 +7,8 @@ use super::clocks::{Clocks, FARTHEST};
 use super::copies::{BothViews, Carried, ranked, sorted_numbers};
 use super::course::{CourseOf, WayCourse};
 use super::parted::Parted;
-use super::policed::{Offered, policed};
 use super::way::{QueueDelay, SegmentCount, WayBetween};
+use crate::limit::{Offered, drops, policed};
 use fullpipe_model::units::{Bytes, Duration};
 
 /// One direction, from the place nearer to its sender to the other.
@@ -214,7 +214,10 @@ impl Comparison<'_> {
         }
         way.longest_run = way.longest_run.max(run);
         way.nothing_above = sizes.nothing_above(self.segment);
-        way.policed = policed(&offered, self.segment);
+        way.policed = match &offered[..] {
+            [first, .., last] => policed(&drops(&offered), (first.at, last.at), self.segment),
+            _ => None,
+        };
         let middle = queues.len() / 2;
         way.queue_at_loss = ranked(&mut queues, middle).map(duration);
         drawn

@@ -25,7 +25,6 @@ mod fates;
 mod matching;
 mod paired;
 mod parted;
-mod policed;
 mod sighting;
 mod way;
 
@@ -33,7 +32,6 @@ pub use changes::{HeaderChange, HeaderField};
 pub use clocks::{ClockPiece, Clocks};
 pub use course::{CourseSpan, WayCourse};
 pub use paired::{PairedCaptures, PairedConnection};
-pub use policed::Policed;
 pub use way::{QueueDelay, SegmentCount, WayBetween};
 
 use crate::capture::segment::{FlowKey, Parsed, Segment};

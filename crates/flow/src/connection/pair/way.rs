@@ -1,7 +1,7 @@
 //! What became of the packets of one direction, in numbers.
 
 use super::course::WayCourse;
-use super::policed::Policed;
+use crate::limit::Policed;
 use fullpipe_model::units::{Bytes, Duration, column};
 use serde::Serialize;
 

@@ -72,7 +72,8 @@ impl Tracker {
         let unchanged = Relabelled::unchanged(labels);
         let Some(next) = next else { return unchanged };
         if next.is_before(segment.seq) {
-            sender.board().open_gap(at, next, segment);
+            let below_at = sender.last_data();
+            sender.board().open_gap(at, below_at, next, segment);
             return unchanged;
         }
         // Data that begins where the last ended is new; one byte before that, it is the form of a

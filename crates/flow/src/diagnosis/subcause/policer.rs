@@ -1,6 +1,7 @@
 //! Policer: a token bucket in the path that drops data above its rate once the bucket is empty.
 //!
-//! There are two signs of it. A bucket that is larger than what is sent at once lets its own rate
+//! There are three signs of it. What passes between any two losses may be what one rate makes in that
+//! time ([`Policed`](crate::limit::Policed)), which proves it. A bucket that is larger than what is sent at once lets its own rate
 //! pass: the rate from one loss to the next stays the same, with no queue, which the trained judge
 //! finds. A smaller one lets bursts pass and drops their tails: what passes is a bucket a round
 //! trip, whatever its rate is.
@@ -20,7 +21,7 @@ const LIKELY_BY_BURSTS: f64 = 0.99;
 /// A token bucket, as far as a capture shows it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policer {
-    /// The probability of a policer, by the trained judge or by its bursts.
+    /// The probability of a policer: by its law, by the trained judge, or by its bursts.
     pub likely: f64,
     /// The rate at which its tokens arrive, in payload; where it drops the tails of bursts, no more
     /// than the least that it can be.
@@ -38,7 +39,16 @@ impl Policer {
         let verdict = seen.verdict?;
         let first =
             verdict.intervals.iter().position(|interval| interval.evidence.retransmissions > 0)?;
-        Self::by_rate(seen, verdict, first).or_else(|| Self::by_bursts(seen, verdict))
+        Self::proven(seen, verdict, first)
+            .or_else(|| Self::by_rate(seen, verdict, first))
+            .or_else(|| Self::by_bursts(seen, verdict))
+    }
+
+    fn proven(seen: DataSeen<'_>, verdict: &Verdict, first: usize) -> Option<Self> {
+        let rate = verdict.policed?.rate;
+        let drops_tails = seen.dropped_bursts().is_some();
+        let (bucket, queue) = (bucket(verdict, first, rate), queue(verdict));
+        Some(Policer { likely: verdict.confidence, rate, bucket, drops_tails, queue })
     }
 
     fn by_rate(seen: DataSeen<'_>, verdict: &Verdict, first: usize) -> Option<Self> {

@@ -252,7 +252,7 @@ mod tests {
 
     fn path(rtt: Duration, is_at_sender: bool) -> Path {
         let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-        Path { rtt: Some(rtt), hint, coverage, is_at_sender, turns: 0, pieces: 0 }
+        Path { rtt: Some(rtt), hint, coverage, is_at_sender, turns: 0, pieces: 0, policed: None }
     }
 
     proptest! {

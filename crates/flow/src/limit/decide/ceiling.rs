@@ -116,8 +116,15 @@ mod tests {
 
     fn is_ceiling(features: &[Features]) -> bool {
         let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-        let path =
-            Path { rtt: Some(BASE), hint, coverage, is_at_sender: true, turns: 0, pieces: 0 };
+        let path = Path {
+            rtt: Some(BASE),
+            hint,
+            coverage,
+            is_at_sender: true,
+            turns: 0,
+            pieces: 0,
+            policed: None,
+        };
         Transfer::new(features, path).drops_at_ceiling()
     }
 

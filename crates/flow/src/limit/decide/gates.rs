@@ -289,8 +289,15 @@ mod tests {
                 f.rtt.note(Duration::from_millis(rtt_ms));
             }
             let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-            let path =
-                Path { rtt: Some(base), hint, coverage, is_at_sender: false, turns: 0, pieces: 0 };
+            let path = Path {
+                rtt: Some(base),
+                hint,
+                coverage,
+                is_at_sender: false,
+                turns: 0,
+                pieces: 0,
+                policed: None,
+            };
             Transfer::new(&features, path).shows_link()
         };
         assert!(!one_by_one(1000, 20));
@@ -300,7 +307,15 @@ mod tests {
 
     fn after_drops(features: &[Features]) -> AfterDrops {
         let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-        let path = Path { rtt: None, hint, coverage, is_at_sender: true, turns: 0, pieces: 0 };
+        let path = Path {
+            rtt: None,
+            hint,
+            coverage,
+            is_at_sender: true,
+            turns: 0,
+            pieces: 0,
+            policed: None,
+        };
         Transfer::new(features, path).after_drops()
     }
 

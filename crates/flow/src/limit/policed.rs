@@ -9,7 +9,7 @@
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
 use serde::Serialize;
 
-/// A policer between the places.
+/// A policer on the path, or between two places of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Policed {
     /// The data that it lets pass.
@@ -19,9 +19,26 @@ pub struct Policed {
     pub part: f64,
 }
 
-/// Data at the first place.
+/// A policer that explains what passed for this part of the time is what holds the data if it looks
+/// like loss or a link; for this part, whatever it looks like.
+const USUAL: f64 = 0.5;
+const NEARLY_ALWAYS: f64 = 0.8;
+
+impl Policed {
+    /// Whether it explains what passed for most of the time.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.part >= USUAL
+    }
+
+    /// Whether it explains what passed for nearly all of the time.
+    pub(crate) fn is_nearly_always(&self) -> bool {
+        self.part >= NEARLY_ALWAYS
+    }
+}
+
+/// Data before the policer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Offered {
+pub(crate) struct Offered {
     /// When it was there, in nanoseconds.
     pub at: i64,
     /// What of it passed.
@@ -53,21 +70,27 @@ const RUNS_LEAST: usize = 3;
 const IN_RUNS: f64 = 0.4;
 const PACKET_TIMES: f64 = 1.5;
 
-/// The policer that explains which data passed; `None` where none does. `offered` is in the order
-/// of time, and `segment` is the payload of a full segment.
-pub(super) fn policed(offered: &[Offered], segment: u64) -> Option<Policed> {
-    let [first, .., last] = offered else { return None };
-    let drops = drops(offered);
+/// The policer that explains which data passed; `None` where none does. `drops` are in the order of
+/// time; the first and the last data came at these times, in nanoseconds. `segment` is the payload
+/// of a full segment.
+pub(crate) fn policed(
+    drops: &[DropRun],
+    (first, last): (i64, i64),
+    segment: u64,
+) -> Option<Policed> {
     let between: Vec<(f64, u64)> = drops
         .windows(2)
-        .map(|pair| (seconds(pair[1].from - pair[0].to), pair[1].passed - pair[0].passed))
+        .map(|pair| {
+            let passed = pair[1].passed.saturating_sub(pair[0].passed);
+            (seconds(pair[1].from - pair[0].to), passed)
+        })
         .filter(|(time, passed)| *time > 0.0 && *passed >= INTERVAL_SEGMENTS * segment)
         .collect();
     if between.len() < INTERVALS_LEAST {
         return None;
     }
     let off = SEGMENTS_OFF * segment;
-    let rate = least_rate(&drops, off);
+    let rate = least_rate(drops, off);
     let all: u64 = between.iter().map(|(_, passed)| passed).sum();
     let like = between.iter().filter(|(time, passed)| (passed + off) as f64 >= EXACT * rate * time);
     let (time, alike) = like.fold((0.0, 0), |(time, passed), one| (time + one.0, passed + one.1));
@@ -83,7 +106,7 @@ pub(super) fn policed(offered: &[Offered], segment: u64) -> Option<Policed> {
         return None;
     }
     let rate = Bytes::from_f64(rate).per(Duration::from_secs(1))?;
-    Some(Policed { rate, part: time / seconds(last.at - first.at) })
+    Some(Policed { rate, part: time / seconds(last - first) })
 }
 
 /// The least rate, in bytes a second, that explains what passed from any drop to a later one: as
@@ -91,23 +114,25 @@ pub(super) fn policed(offered: &[Offered], segment: u64) -> Option<Policed> {
 fn least_rate(drops: &[DropRun], off: u64) -> f64 {
     let spans = SPANS.into_iter().flat_map(|span| drops.iter().zip(drops.iter().skip(span)));
     let rates = spans.map(|(from, to)| {
-        let passed = (to.passed - from.passed).saturating_sub(off);
+        let passed = to.passed.saturating_sub(from.passed).saturating_sub(off);
         passed as f64 / seconds(to.from - from.to)
     });
-    rates.filter(|rate| rate.is_finite()).fold(0.0, f64::max)
+    rates.filter(|rate| rate.is_finite() && *rate > 0.0).fold(0.0, f64::max)
 }
 
 /// Segments that were lost one after the other.
-struct DropRun {
-    /// When the first and the last of them were at the first place.
-    from: i64,
-    to: i64,
-    segments: u64,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DropRun {
+    /// When the first and the last of them came.
+    pub from: i64,
+    pub to: i64,
+    pub segments: u64,
     /// What had passed before.
-    passed: u64,
+    pub passed: u64,
 }
 
-fn drops(offered: &[Offered]) -> Vec<DropRun> {
+/// The runs of lost segments, where everything that was offered is known, in the order of time.
+pub(crate) fn drops(offered: &[Offered]) -> Vec<DropRun> {
     let (mut runs, mut passed, mut goes_on) = (Vec::<DropRun>::new(), 0, false);
     for one in offered {
         match runs.last_mut() {
@@ -136,6 +161,11 @@ mod tests {
     use proptest::prelude::*;
 
     const SEGMENT: u64 = 1448;
+
+    fn found_in(offered: &[Offered]) -> Option<Policed> {
+        let [first, .., last] = offered else { return None };
+        policed(&drops(offered), (first.at, last.at), SEGMENT)
+    }
 
     /// What a sender offers: `burst` segments every `period` nanoseconds, which come back to back;
     /// each passes where `passes` says so.
@@ -170,7 +200,7 @@ mod tests {
                 level -= if passes { SEGMENT as f64 } else { 0.0 };
                 passes
             });
-            if let Some(found) = policed(&all, SEGMENT) {
+            if let Some(found) = found_in(&all) {
                 let found = found.rate.as_f64() / 8.0;
                 prop_assert!(found <= 1.02 * rate, "{found} of {rate}");
                 // A bucket that is always full again before the next burst has a higher rate.
@@ -192,7 +222,7 @@ mod tests {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 (random >> 33) % 1000 >= thousandths
             });
-            prop_assert_eq!(policed(&all, SEGMENT), None);
+            prop_assert_eq!(found_in(&all), None);
         }
     }
 
@@ -207,7 +237,7 @@ mod tests {
             level -= if passes { SEGMENT as f64 } else { 0.0 };
             passes
         });
-        let found = policed(&all, SEGMENT).unwrap();
+        let found = found_in(&all).unwrap();
         let law = Bytes::new(1_250_000).per(Duration::from_secs(1)).unwrap();
         let ratio = found.rate.as_f64() / law.as_f64();
         assert!((0.8..=1.02).contains(&ratio) && found.part > 0.9, "{found:?}");
