@@ -96,7 +96,7 @@ mod tests {
     /// A sender that offers a window each round trip, and repairs what a bucket drops in the next.
     fn behind_a_bucket(rate: f64, window: u64) -> Option<Policed> {
         let mut drops = Drops::default();
-        let (mut level, mut before) = (30_000.0_f64, 0.0);
+        let (mut level, mut before) = (60_000.0_f64, 0.0);
         let mut number = 0_u32;
         let mut repairs: Vec<(Instant, u32)> = Vec::new();
         let at = |round: u64, place: u64| {
@@ -106,15 +106,16 @@ mod tests {
             let old = std::mem::take(&mut repairs);
             let again = old.iter().map(|(sent, seq)| (Some(*sent), *seq));
             let first = number;
-            let fresh = (0..window).map(|place| (None, first + place as u32 * SEGMENT));
-            number += window as u32 * SEGMENT;
+            let new = window - old.len() as u64;
+            let fresh = (0..new).map(|place| (None, first + place as u32 * SEGMENT));
+            number += new as u32 * SEGMENT;
             for (place, (sent, seq)) in (0..).zip(again.chain(fresh)) {
                 let now = at(round, place);
                 if let Some(sent) = sent {
                     drops.note(now, sent, SequenceNumber(seq), SEGMENT);
                 }
                 let seconds = now.as_nanos() as f64 / 1e9;
-                level = (level + rate * (seconds - before)).min(30_000.0);
+                level = (level + rate * (seconds - before)).min(60_000.0);
                 before = seconds;
                 // What is sent again passes: a repair of a repair is not noted.
                 if sent.is_some() || level >= f64::from(SEGMENT) {

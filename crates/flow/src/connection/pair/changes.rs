@@ -142,9 +142,9 @@ impl OfWay<'_> {
             let (near, far, from_client) = (value(near), value(far), self.from_client);
             self.changes.push(HeaderChange { field, from_client, near, far, packets, of });
         };
-        count(HeaderField::TimestampValue, |one| one.marks.timestamp().map(u64::from));
+        count(HeaderField::TimestampValue, |one| one.marks().timestamp().map(u64::from));
         count(HeaderField::Dscp, |one| Some((one.header.class >> 2).into()));
-        count(HeaderField::Identification, |one| one.marks.ip_id().map(u64::from));
+        count(HeaderField::Identification, |one| one.marks().ip_id().map(u64::from));
         count(HeaderField::Window, |one| Some(one.window.into()));
         count(HeaderField::Hops, |one| Some(one.header.ttl.into()));
         let ecn = |one: &Sighting| u64::from(one.header.class & ECN);

@@ -138,7 +138,7 @@ fn carried(way: &SightedWay, base: SequenceNumber, back: SequenceNumber) -> Vec<
             start,
             end: start + i64::from(one.length()),
             ack: if has_ack { unwrapped.1.of(one.ack) } else { i64::MIN },
-            marks: one.marks,
+            marks: one.marks(),
         }
     };
     way.sightings.iter().map(carry).collect()

@@ -71,11 +71,11 @@ fn has_same_syn(one: &Sighted, other: &Sighted) -> bool {
         let [one, other] = [one, other]
             .map(|way| way.sightings.iter().find(|one| one.flags.any(Flags::SYN)).copied());
         one.zip(other).is_some_and(|(one, other)| {
-            match (one.marks.timestamp(), other.marks.timestamp()) {
+            match (one.marks().timestamp(), other.marks().timestamp()) {
                 (Some(one), Some(other)) => one == other,
                 _ => {
-                    one.marks.ip_id().is_some_and(|id| id != 0)
-                        && one.marks.ip_id() == other.marks.ip_id()
+                    one.marks().ip_id().is_some_and(|id| id != 0)
+                        && one.marks().ip_id() == other.marks().ip_id()
                 }
             }
         })

@@ -145,7 +145,7 @@ fn full_segment(directions: &[BothViews<'_>; 2]) -> u64 {
     let agreed = syns.clone().filter_map(|syn| syn.mss).map(Bytes::get).min();
     let with_timestamps = directions.iter().flat_map(|one| one.ways);
     let stamped = with_timestamps.flat_map(|way| way.sightings.last());
-    let has_timestamps = stamped.clone().any(|one| one.marks.timestamp().is_some());
+    let has_timestamps = stamped.clone().any(|one| one.marks().timestamp().is_some());
     // The option takes 12 bytes with its padding (RFC 7323 appendix A).
     let agreed = agreed.map(|mss| mss.saturating_sub(if has_timestamps { 12 } else { 0 }));
     let largest = |tap: usize| {

@@ -35,10 +35,13 @@ pub(super) struct Sighting {
     pub seq: SequenceNumber,
     pub ack: SequenceNumber,
     pub payload: u32,
-    pub marks: Marks,
+    tsval: u32,
     pub window: u16,
+    ip_id: u16,
     pub flags: Flags,
     pub header: IpHeader,
+    /// Which of time stamp and IP identification there are.
+    has: u8,
 }
 
 /// What tells a packet from a copy of it.
@@ -63,15 +66,18 @@ impl Sighting {
             seq: segment.seq,
             ack: segment.ack,
             payload: segment.payload_len(),
-            marks: Marks {
-                tsval: timestamp.unwrap_or_default(),
-                ip_id: segment.ip_id.unwrap_or_default(),
-                has,
-            },
+            tsval: timestamp.unwrap_or_default(),
             window: segment.window,
+            ip_id: segment.ip_id.unwrap_or_default(),
             flags: segment.flags,
             header,
+            has,
         }
+    }
+
+    /// What tells it from a copy.
+    pub fn marks(&self) -> Marks {
+        Marks { tsval: self.tsval, ip_id: self.ip_id, has: self.has }
     }
 
     /// What it takes of the sequence space: payload, SYN and FIN.
