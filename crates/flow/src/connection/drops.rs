@@ -10,8 +10,8 @@ const MOST_RUNS: usize = 1024;
 /// What is filled sooner was overtaken (as Wireshark has it).
 const OVERTAKEN: Duration = Duration::from_millis(3);
 
-/// The losses of one direction. Of a capture behind them only gaps show them: what was lost is taken
-/// to have been sent just after what came before, as the end of a burst.
+/// The losses of one direction. Of a capture behind them only gaps show them: what was lost is
+/// taken to have been sent just after what came before, as the end of a burst.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Drops {
     numbers: Unwrapped,

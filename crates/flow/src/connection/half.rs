@@ -534,20 +534,9 @@ impl Half {
         let policed = notes.drops.policed(self.first_data, self.last_data, segment);
         let hint = config.hint;
         let path = Path { rtt: base, hint, coverage, is_at_sender, turns, pieces, policed };
-        let verdict = self.series.map(|series| {
-            let CutFeatures { judged, shown } = series.finish();
-            let verdict = decide(&judged, path);
-            match shown {
-                Some(shown) => {
-                    let spans = shown.iter().map(|f| f.interval(Vec::new())).collect();
-                    let shown = recut(&verdict.intervals, spans);
-                    verdict.shown_as(shown)
-                }
-                None => verdict,
-            }
-        });
+        let verdict = self.series.map(|series| judged(*series, path));
         let scale = self.memory.scale.agreed();
-        let rtt = rtt_facts(&self.rtt);
+        let rtt = RttFacts::of(&self.rtt);
         let loss = self.board.map(|board| board.finish(rtt.min)).unwrap_or_default();
         let facts = DirectionFacts {
             packets: self.packets,
@@ -590,15 +579,12 @@ pub(super) struct FreshAck {
     pub late: Duration,
 }
 
-fn rtt_facts(rtt: &Histogram) -> RttFacts {
-    let [p50, p95, p99] =
-        [0.5, 0.95, 0.99].map(|fraction| rtt.quantile(fraction).map(Duration::from_nanos));
-    RttFacts {
-        count: rtt.count(),
-        min: rtt.min().map(Duration::from_nanos),
-        p50,
-        p95,
-        p99,
-        max: rtt.max().map(Duration::from_nanos),
-    }
+/// The verdict by the features of all intervals.
+fn judged(series: Cuts, path: Path) -> Verdict {
+    let CutFeatures { judged, shown } = series.finish();
+    let verdict = decide(&judged, path);
+    let Some(shown) = shown else { return verdict };
+    let spans = shown.iter().map(|f| f.interval(Vec::new())).collect();
+    let shown = recut(&verdict.intervals, spans);
+    verdict.shown_as(shown)
 }

@@ -55,6 +55,7 @@ pub use vantage::{Place, Vantage, Warning};
 
 use crate::capture::segment::{ApplicationProtocol, PayloadStart};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
+use histogram::Histogram;
 use std::net::SocketAddr;
 
 /// The direction in which a segment went.
@@ -287,6 +288,21 @@ pub struct RttFacts {
     /// Maximum.
     #[serde(rename = "max_us", with = "column::micros_optional")]
     pub max: Option<Duration>,
+}
+
+impl RttFacts {
+    fn of(rtt: &Histogram) -> RttFacts {
+        let [p50, p95, p99] =
+            [0.5, 0.95, 0.99].map(|fraction| rtt.quantile(fraction).map(Duration::from_nanos));
+        RttFacts {
+            count: rtt.count(),
+            min: rtt.min().map(Duration::from_nanos),
+            p50,
+            p95,
+            p99,
+            max: rtt.max().map(Duration::from_nanos),
+        }
+    }
 }
 
 /// The advertised receive window, from packets without SYN and RST. It is scaled where the

@@ -107,9 +107,9 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     }
 }
 
-/// The verdict, unless a policer holds the data. What that does to a sender is loss, and looks like a
-/// link that is hardly ever full. An application that writes no more than it lets pass may lose the
-/// ends of its blocks to it, too.
+/// The verdict, unless a policer holds the data. What that does to a sender is loss, and looks like
+/// a link that is hardly ever full. An application that writes no more than it lets pass may lose
+/// the ends of its blocks to it, too.
 fn policed_verdict(verdict: Verdict, policed: Policed) -> Verdict {
     let loss = Limit::CongestionWindow(CongestionCause::Loss);
     let holds = match verdict.limited_by().limit {

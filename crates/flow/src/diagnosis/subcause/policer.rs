@@ -1,10 +1,10 @@
 //! Policer: a token bucket in the path that drops data above its rate once the bucket is empty.
 //!
-//! There are three signs of it. What passes between any two losses may be what one rate makes in that
-//! time ([`Policed`](crate::limit::Policed)), which proves it. A bucket that is larger than what is sent at once lets its own rate
-//! pass: the rate from one loss to the next stays the same, with no queue, which the trained judge
-//! finds. A smaller one lets bursts pass and drops their tails: what passes is a bucket a round
-//! trip, whatever its rate is.
+//! There are three signs of it. What passes between any two losses may be what one rate makes in
+//! that time ([`Policed`](crate::limit::Policed)), which proves it. A bucket that is larger than
+//! what is sent at once lets its own rate pass: the rate from one loss to the next stays the same,
+//! with no queue, which the trained judge finds. A smaller one lets bursts pass and drops their
+//! tails: what passes is a bucket a round trip, whatever its rate is.
 
 use super::DataSeen;
 use crate::finding::{DroppedBursts, KnownPath};
