@@ -7,6 +7,8 @@ use fullpipe_link::{
 };
 use fullpipe_report::table::escape;
 
+use crate::sentence::{Sentence, command_line, either};
+
 /// Whose fault it is; decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -28,17 +30,17 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Failure {
     kind: Kind,
-    message: String,
+    message: Sentence,
 }
 
 impl Failure {
     /// A failure with its message: operation, subject, cause, what to try.
-    pub fn new(kind: Kind, message: impl std::fmt::Display) -> Self {
-        Failure { kind, message: message.to_string() }
+    pub fn new(kind: Kind, message: impl Into<Sentence>) -> Self {
+        Failure { kind, message: message.into() }
     }
 
     /// A failure for which another process chose this exit code.
-    pub fn with_code(code: u8, message: impl std::fmt::Display) -> Self {
+    pub fn with_code(code: u8, message: impl Into<Sentence>) -> Self {
         let kinds = [Kind::Usage, Kind::Missing, Kind::Input, Kind::Interrupted];
         let kind = kinds.into_iter().find(|&kind| Failure::code(kind) == code);
         Failure::new(kind.unwrap_or(Kind::Run), message)
@@ -50,7 +52,7 @@ impl Failure {
     }
 
     /// The message.
-    pub fn message(&self) -> &str {
+    pub fn message(&self) -> &Sentence {
         &self.message
     }
 
@@ -77,9 +79,12 @@ impl Failure {
     fn print(&self) {
         use std::io::Write;
         // If standard error is closed as well, nobody can be told.
-        let mut message = self.message.replace('\n', " ");
+        let mut message = self.message.here().replace('\n', " ");
         if self.kind == Kind::Missing {
-            message += "; `fullpipe doctor` says what works here";
+            message += either(
+                "; `fullpipe doctor` says what works here",
+                "；`fullpipe doctor` 说明本机能做什么",
+            );
         }
         let line = format!("fullpipe: {}", escape::in_line(&message));
         let _ = writeln!(std::io::stderr(), "{}", crate::terminal::fitting(&line));
@@ -87,39 +92,29 @@ impl Failure {
 }
 
 impl From<clap::Error> for Failure {
-    /// Puts clap's message into one line. Its paragraphs are the problem, tips, the usage and where
-    /// to find help.
     fn from(error: clap::Error) -> Self {
-        let text = error.render().to_string();
-        let told = text
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with("For more"));
-        let message = told.collect::<Vec<_>>().join("; ").replace(":; ", ": ");
-        let message = message.strip_prefix("error: ").unwrap_or(&message);
-        Failure::new(
-            Kind::Usage,
-            format!("{message}; `fullpipe --help` and `fullpipe SUBCOMMAND --help` say more"),
-        )
+        Failure::new(Kind::Usage, command_line::sentence(&error))
     }
 }
 
 impl From<GuestError> for Failure {
     fn from(error: GuestError) -> Self {
-        Failure::new(if error.is_interrupt() { Kind::Interrupted } else { of_guest(&error) }, error)
+        let kind = if error.is_interrupt() { Kind::Interrupted } else { of_guest(&error) };
+        Failure::new(kind, &error)
     }
 }
 
 impl From<WordsError> for Failure {
     fn from(error: WordsError) -> Self {
-        Failure::new(if error.names_file() { Kind::Input } else { Kind::Usage }, error)
+        let kind = if error.names_file() { Kind::Input } else { Kind::Usage };
+        Failure::new(kind, Sentence::as_is(error))
     }
 }
 
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         let kind = if matches!(error, LoadError::Unknown(_)) { Kind::Usage } else { Kind::Input };
-        Failure::new(kind, error)
+        Failure::new(kind, &error)
     }
 }
 
@@ -133,13 +128,13 @@ impl From<SandboxError> for Failure {
         } else {
             Kind::Run
         };
-        Failure::new(kind, error)
+        Failure::new(kind, &error)
     }
 }
 
 impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
-        Failure::new(kind_of(&error), error)
+        Failure::new(kind_of(&error), &error)
     }
 }
 
@@ -196,13 +191,13 @@ fn of_emulator(error: &EmulatorError) -> Kind {
 
 impl From<CarrierError> for Failure {
     fn from(error: CarrierError) -> Self {
-        Failure::new(of_carrier(&error), error)
+        Failure::new(of_carrier(&error), &error)
     }
 }
 
 impl From<EmulatorError> for Failure {
     fn from(error: EmulatorError) -> Self {
-        Failure::new(of_emulator(&error), error)
+        Failure::new(of_emulator(&error), &error)
     }
 }
 
@@ -215,7 +210,7 @@ impl From<CommandLinkError> for Failure {
             CommandLinkError::Run(RunError::NoCommand) => Kind::Usage,
             _ => Kind::Run,
         };
-        Failure::new(kind, error)
+        Failure::new(kind, &error)
     }
 }
 
@@ -232,6 +227,9 @@ impl From<std::io::Error> for Failure {
         } else {
             Kind::Run
         };
-        Failure::new(kind, format!("write output: {error}"))
+        Failure::new(
+            kind,
+            Sentence::new(format!("write output: {error}"), format!("写出结果：{error}")),
+        )
     }
 }

@@ -11,6 +11,7 @@ mod cmd;
 mod failure;
 mod help;
 mod progress;
+mod sentence;
 mod terminal;
 
 use std::process::ExitCode;
@@ -21,11 +22,16 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let done = match cmd::Cli::try_parse_in(help::asked()) {
+    let language = help::asked();
+    let done = match cmd::Cli::try_parse_in(language) {
         Ok(cli) => cli.run(),
         // For help and version clap knows whether they were requested, and exits with 0 or 2.
         Err(error) if is_help(&error) => error.exit(),
-        Err(error) => Err(error.into()),
+        Err(error) => {
+            // No command line has said it.
+            terminal::speak(language);
+            Err(error.into())
+        }
     };
     ExitCode::from(done.unwrap_or_else(|failure| failure.report()))
 }

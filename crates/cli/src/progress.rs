@@ -1,5 +1,6 @@
 //! A progress bar on standard error, drawn only if that is a terminal.
 
+use crate::sentence::either;
 use fullpipe_lab::{Event, Run, Shard, runs_of};
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_report::table::escape;
@@ -58,7 +59,7 @@ impl Progress {
         let ours: Vec<u64> = runs_of(runs, shard).map(|(_, run)| Expected::of(run).work).collect();
         let (bar, total) = (ProgressBar::new(ours.iter().sum()), ours.len());
         let runs: Vec<Expected> = runs.iter().map(Expected::of).collect();
-        let left = if total > 1 { ", {eta} left" } else { "" };
+        let left = if total > 1 { either(", {eta} left", "，剩余 {eta}") } else { "" };
         let style =
             format!("{{prefix:>7}} {{msg:24!}} {{wide_bar}} {{percent:>3}} % {{elapsed:>4}}{left}");
         let style =

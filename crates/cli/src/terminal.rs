@@ -2,7 +2,8 @@
 
 use fullpipe_flow::Language;
 use fullpipe_kernel::process::wait::has_hung_up;
-use fullpipe_report::{Charset, Layout, table::escape};
+use fullpipe_report::table::{escape, paragraph};
+use fullpipe_report::{Charset, Layout};
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
@@ -117,7 +118,17 @@ pub fn wrapped(text: &str, width: usize) -> String {
 /// `text` wrapped to the terminal on standard error; unchanged if it is none.
 pub fn fitting(text: &str) -> String {
     let Some(width) = error_width() else { return text.into() };
-    text.lines().map(|line| wrapped(line, width)).collect::<Vec<_>>().join("\n")
+    text.lines().map(|line| fitting_line(line, width)).collect::<Vec<_>>().join("\n")
+}
+
+fn fitting_line(line: &str, width: usize) -> String {
+    if language() == Language::English {
+        return wrapped(line, width);
+    }
+    // Chinese has no spaces to break at.
+    let text = line.trim_start();
+    let indent = &line[..line.len() - text.len()];
+    paragraph::fill(indent, text, u16::try_from(width).ok())
 }
 
 /// Tells the user something beside the result, on standard error. Control characters other than

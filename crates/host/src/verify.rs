@@ -14,8 +14,10 @@
 mod judge;
 mod network;
 mod probe;
+mod sign;
 
 pub use judge::{Check, Evidence, Seen, Values, judge};
+pub use sign::{Hidden, Open, Sign};
 
 use crate::tune::{MachineError, ThisMachine, read_state};
 use fullpipe_model::change::{Knob, Sysctl};

@@ -8,13 +8,19 @@ use fullpipe_model::units::Rate;
 /// Shown for a missing figure.
 pub(crate) const NONE: &str = "-";
 /// Shown instead of the limit of a failed run.
-pub(crate) const FAILED: &str = "failed";
+pub(crate) fn failed(layout: Layout) -> String {
+    layout.either("failed", "失败").into()
+}
 
 /// Why the run failed, and its notes, each on separate lines.
 pub(crate) fn remarks(row: &RunRow, layout: Layout) -> String {
     let mut text = String::new();
     if let Some(error) = &row.error {
-        text += &paragraph::fill(&format!("{}: failed: ", row.name), error, layout.width);
+        text += &paragraph::fill(
+            &format!("{}{} ", row.name, layout.either(": failed:", "：失败：")),
+            error,
+            layout.width,
+        );
         text.push('\n');
     }
     for note in &row.notes {

@@ -40,6 +40,14 @@ pub enum Tone {
 }
 
 impl Layout {
+    /// The one in its language.
+    pub(crate) fn either<T>(self, english: T, chinese: T) -> T {
+        match self.language {
+            Language::English => english,
+            Language::Chinese => chinese,
+        }
+    }
+
     /// `text` in the colour of `tone`, or as it is without colour.
     ///
     /// ```

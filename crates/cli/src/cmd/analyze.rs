@@ -8,12 +8,12 @@ mod rows;
 use super::input::{self, Reading};
 use super::report;
 use crate::failure::{Failure, Kind};
-use crate::terminal::{answer_layout, layout, remark};
+use crate::sentence::{Sentence, either};
+use crate::terminal::{answer_layout, language, layout, remark};
 use archive::ArchiveOptions;
 use clap::{Args, ValueEnum};
 use fullpipe_analyze::{Capture, Error, Options};
 use fullpipe_columnar::RowKind;
-use fullpipe_flow::Language;
 use fullpipe_flow::connection::Labels;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, worst_first};
 use fullpipe_flow::schema::{CONNECTIONS, PACKETS, columns_in_short};
@@ -169,9 +169,12 @@ enum Definitions {
 }
 
 /// Parses the length of an interval.
-fn interval(text: &str) -> Result<Duration, String> {
-    match text.parse::<Duration>().map_err(|error| error.to_string())? {
-        Duration::ZERO => Err("an interval cannot be 0; use 1ms or more".into()),
+fn interval(text: &str) -> Result<Duration, Sentence> {
+    match text.parse::<Duration>().map_err(|error| Sentence::from(&error))? {
+        Duration::ZERO => Err(Sentence::new(
+            "an interval cannot be 0; use 1ms or more",
+            "时段不能为 0；请用 1ms 或更长",
+        )),
         length => Ok(length),
     }
 }
@@ -250,18 +253,28 @@ impl Analyze {
             }
             let (counts, errors) = connections.finish();
             if counts.untracked > 0 {
-                remark(&format!(
-                    "fullpipe: {name}: {} packets of connections beyond the limit",
-                    counts.untracked
-                ));
+                let packets = counts.untracked;
+                tell(
+                    &name,
+                    &either(
+                        format!("{packets} packets of connections beyond the limit"),
+                        format!("有 {packets} 个数据包属于超出上限的连接"),
+                    ),
+                );
             }
             if counts.forced_out > 0 {
-                let told = "connections were ended early, as too many were open at a time";
-                remark(&format!("fullpipe: {name}: {} {told}", counts.forced_out));
+                let connections = counts.forced_out;
+                tell(
+                    &name,
+                    &either(
+                        format!(
+                            "{connections} connections were ended early, as too many were open at a time"
+                        ),
+                        format!("{connections} 个连接因同时打开的太多而提前结束"),
+                    ),
+                );
             }
-            for told in remarks(&counts, Language::English) {
-                remark(&format!("fullpipe: {name}: {told}"));
-            }
+            remarks(&counts, language()).iter().for_each(|told| tell(&name, told));
             is_whole &= self.problem(errors)?.is_none();
         }
         rows.finish()?;
@@ -275,11 +288,12 @@ impl Analyze {
 
     /// Says why a capture was not read to its end, if that happened.
     fn problem(&self, errors: Vec<Error>) -> Result<Option<String>, Failure> {
-        let problems: Vec<_> = input::problems(errors)?.iter().map(Error::to_string).collect();
+        let problems: Vec<_> = input::problems(errors)?.iter().map(Sentence::from).collect();
         for problem in &problems {
-            remark(&format!("fullpipe: {problem}"));
+            remark(&format!("fullpipe: {}", problem.here()));
         }
-        Ok(if problems.is_empty() { None } else { Some(problems.join("\n")) })
+        let told = Sentence::lines(&problems);
+        Ok(if problems.is_empty() { None } else { Some(told.english().into()) })
     }
 
     /// The exit code: whether all captures were read to their ends.
@@ -310,10 +324,14 @@ impl Analyze {
             let chosen =
                 report.connections.iter().position(|explained| explained.connection.id == id);
             let Some(chosen) = chosen else {
-                let problem = format!(
-                    "analyze {}: there is no connection {id} among its {}; without --connection the table names them",
-                    report.file,
-                    report.total()
+                let (file, total) = (&report.file, report.total());
+                let problem = Sentence::new(
+                    format!(
+                        "analyze {file}: there is no connection {id} among its {total}; without --connection the table names them"
+                    ),
+                    format!(
+                        "分析 {file}：其 {total} 个连接中没有编号 {id}；不带 --connection 时表中列出它们"
+                    ),
                 );
                 // In a capture that was not read to its end, the missing connection is the
                 // capture's fault.
@@ -337,11 +355,19 @@ impl Analyze {
             report.connections.truncate(if in_table { top.max(1) } else { top });
         }
         if report.left_out > 0 {
-            remark(&format!(
-                "fullpipe: {}: {} connections that lost least are left out, as there are too many; --jsonl, --csv \
-                 and --parquet without --top have them all",
-                report.file, report.left_out
-            ));
+            let left_out = report.left_out;
+            tell(
+                &report.file,
+                &either(
+                    format!(
+                        "{left_out} connections that lost least are left out, as there are too many; --jsonl, --csv \
+                     and --parquet without --top have them all"
+                    ),
+                    format!(
+                        "连接太多，略去了损失最少的 {left_out} 个；不带 --top 的 --jsonl、--csv 和 --parquet 有全部"
+                    ),
+                ),
+            );
         }
         Ok(())
     }
@@ -382,6 +408,11 @@ impl Analyze {
         }
         Ok(out.flush()?)
     }
+}
+
+/// Says something of a file, beside the result.
+fn tell(file: &str, told: &str) {
+    remark(&format!("fullpipe: {file}: {told}"));
 }
 
 /// Standard output for many lines.

@@ -3,6 +3,7 @@
 mod convert;
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::{Args, Subcommand};
 use fullpipe_host::settings::ThisHost;
@@ -11,7 +12,7 @@ use fullpipe_model::law::KernelVersion;
 use fullpipe_model::tune::{
     ConnectionsSheet, FileSheet, HostSettings, HostSheet, Path, Question, Sheet, grid, sheet_for,
 };
-use fullpipe_model::units::{Bytes, Duration, Probability, Rate};
+use fullpipe_model::units::{Bytes, Duration, ParseError, Probability, Rate};
 use fullpipe_report::plan::calc as report;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -81,11 +82,13 @@ enum CalcAction {
 /// The highest rate that the laws are tested for.
 const RATE_MAX: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
 
-fn rate(text: &str) -> Result<Rate, String> {
-    let rate: Rate =
-        text.parse().map_err(|error: fullpipe_model::units::ParseError| error.to_string())?;
+fn rate(text: &str) -> Result<Rate, Sentence> {
+    let rate: Rate = text.parse().map_err(|error: ParseError| Sentence::from(&error))?;
     if !(Rate::from_bits_per_sec(1_000)..=RATE_MAX).contains(&rate) {
-        return Err(format!("{rate} must be between 1 kbit/s and {RATE_MAX}"));
+        return Err(Sentence::new(
+            format!("{rate} must be between 1 kbit/s and {RATE_MAX}"),
+            format!("{rate} 须在 1 kbit/s 与 {RATE_MAX} 之间"),
+        ));
     }
     Ok(rate)
 }
@@ -126,7 +129,7 @@ impl Calc {
             return convert.run();
         }
         let host = match self.this_host {
-            true => Some(ThisHost::read().map_err(|error| Failure::new(Kind::Missing, error))?),
+            true => Some(ThisHost::read().map_err(|error| Failure::new(Kind::Missing, &error))?),
             false => None,
         };
         match (self.rate, &self.rtt[..], &self.loss[..]) {
@@ -138,6 +141,7 @@ impl Calc {
                     (None, Some(rate)) => self.grid(rate, rtts),
                     _ => Err(usage(
                         "--this-host knows no loss: leave out --loss, or give one --rate and one --rtt",
+                        "--this-host 不涉及丢包：请去掉 --loss，或给出一个 --rate 和一个 --rtt",
                     )),
                 }
             }
@@ -154,9 +158,12 @@ impl Calc {
             ("--file", self.file.is_some() && self.this_host),
         ];
         match given.iter().find(|(_, is_given)| *is_given) {
-            Some((option, _)) => Err(usage(&format!(
-                "{option} needs one path: give one --rate, one --rtt and at most one --loss"
-            ))),
+            Some((option, _)) => Err(usage(
+                &format!(
+                    "{option} needs one path: give one --rate, one --rtt and at most one --loss"
+                ),
+                &format!("{option} 需要单一路径：请给出一个 --rate、一个 --rtt 和至多一个 --loss"),
+            )),
             None => Ok(()),
         }
     }
@@ -268,13 +275,16 @@ impl HostAnswer {
 fn tell_assumed(answer: &HostAnswer) {
     if !answer.assumed.is_empty() {
         let names = answer.assumed.join(", ");
-        remark(&format!(
-            "not shown here, so the kernel's default is assumed: {names} (a container may not see \
-             what belongs to the machine)"
+        remark(&either(
+            format!(
+                "not shown here, so the kernel's default is assumed: {names} (a container may not see \
+                 what belongs to the machine)"
+            ),
+            format!("这里看不到，因此取内核的默认值：{names}（容器可能看不到属于机器的设置）"),
         ));
     }
 }
 
-fn usage(message: &str) -> Failure {
-    Failure::new(Kind::Usage, format!("calc: {message}"))
+fn usage(english: &str, chinese: &str) -> Failure {
+    Failure::new(Kind::Usage, Sentence::new(english, chinese).of("calc"))
 }

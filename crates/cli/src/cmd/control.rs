@@ -5,6 +5,7 @@
 //! connects and says nothing, or says it a byte at a time, keeps nobody else waiting.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use fullpipe_kernel::host::clock;
 use fullpipe_model::units;
 use serde::Serialize;
@@ -66,13 +67,12 @@ pub fn serve(listener: UnixListener, answers: impl Answers) -> io::Result<()> {
 
 fn answer_on_thread<A: Answers>(stream: UnixStream, answers: &Arc<A>, asking: &Arc<AtomicUsize>) {
     if asking.load(Ordering::Relaxed) >= REQUESTS_MAX {
-        let busy = Failure::new(
-            Kind::Run,
-            format!(
-                "ask {}: it serves {REQUESTS_MAX} other requests; try again in a moment",
-                A::SUBJECT
-            ),
-        );
+        // Whoever asks is told in English, as in all data.
+        let busy = Sentence::as_is(format!(
+            "ask {}: it serves {REQUESTS_MAX} other requests; try again in a moment",
+            A::SUBJECT
+        ));
+        let busy = Failure::new(Kind::Run, busy);
         // The answer fits into the socket's buffer, so this does not block.
         let _ = write_line(&stream, &answers.refusal(&busy));
         return;
@@ -165,7 +165,7 @@ mod tests {
             (Ok(String::from_utf8_lossy(request).into_owned()), Then::Close)
         }
         fn refusal(&self, failure: &Failure) -> Self::Answer {
-            Err(failure.message().into())
+            Err(failure.message().to_string())
         }
     }
 

@@ -4,6 +4,7 @@
 use super::lab::{default_folder, in_sandbox, run_one};
 use super::report;
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::Language;
@@ -68,10 +69,16 @@ impl Demo {
         let mut before = load_scenarios(&[PRESET], &[], None)?.remove(0);
         before.name = "before".into();
         let version = Host::read().kernel_version();
-        let version = version
-            .ok_or_else(|| Failure::new(Kind::Run, "read kernel version: not a Linux release"))?;
+        let version = version.ok_or_else(|| {
+            let what = "read kernel version: not a Linux release";
+            Failure::new(Kind::Run, Sentence::new(what, "读取内核版本：不是 Linux 的版本号"))
+        })?;
         let plan = plan_tuning(&before, version).ok_or_else(|| {
-            Failure::new(Kind::Run, format!("plan for {PRESET}: its link has no rate"))
+            let what = format!("plan for {PRESET}: its link has no rate");
+            Failure::new(
+                Kind::Run,
+                Sentence::new(what, format!("为 {PRESET} 制定方案：其链路没有速率")),
+            )
         })?;
         let mut after = apply_plan(&before, &plan);
         after.name = "after".into();
@@ -90,7 +97,8 @@ impl Demo {
         let results = match &self.out {
             Some(folder) => folder.clone(),
             None => inside.journal().scratch_directory("demo").map_err(|error| {
-                Failure::new(Kind::Run, format!("make a folder for the demo: {error}"))
+                let what = Sentence::new("make a folder for the demo", "为演示创建文件夹");
+                Failure::new(Kind::Run, what.and(&(&error).into()))
             })?,
         };
         let slow = run_one(inside, before, &options(results.join("before")))?;
@@ -100,7 +108,7 @@ impl Demo {
         self.say(&self.gain(&slow, &fast, layout))?;
         self.say(&self.notes(&[&slow, &fast], layout))?;
         if let Some(folder) = &self.out {
-            remark(&format!("\nResults: {}", folder.display()));
+            remark(&format!("\n{}{}", either("Results: ", "结果："), folder.display()));
         }
         let page = match &self.out {
             Some(folder) => folder.join("report.html"),

@@ -4,7 +4,8 @@ mod here;
 mod inside;
 
 use crate::failure::Failure;
-use crate::terminal::{layout, print, print_json};
+use crate::sentence::{Sentence, either, phrases};
+use crate::terminal::{answer_layout, print, print_json};
 use clap::Args;
 use fullpipe_agent::AgentError;
 use fullpipe_kernel::Refused;
@@ -12,7 +13,6 @@ use fullpipe_kernel::host::Host;
 use fullpipe_kernel::run::sandbox::{Privilege, SandboxError, SandboxOptions, run};
 use fullpipe_report::table::{Column, Table, paragraph};
 use serde::Serialize;
-use std::fmt::Display;
 
 /// Say what works on this machine, what does not, and what would mend it.
 ///
@@ -37,13 +37,16 @@ struct Ability {
     /// Its name, which stays.
     name: &'static str,
     /// What needs it.
-    commands: &'static str,
+    commands: Sentence,
     works: bool,
     /// What was found, or why it does not work.
-    found: String,
+    found: Sentence,
     /// What would mend it, where something would.
     #[serde(skip_serializing_if = "Option::is_none")]
-    advice: Option<String>,
+    advice: Option<Sentence>,
+    /// Its name in Chinese.
+    #[serde(skip)]
+    chinese: &'static str,
 }
 
 /// The JSON of `fullpipe doctor`.
@@ -56,24 +59,27 @@ struct DoctorDocument<'a> {
     abilities: &'a [Ability],
 }
 
+/// What an ability is called, in data and in Chinese.
+type Names = (&'static str, &'static str);
+
 impl Ability {
     /// It works, as `found` shows.
-    fn works(name: &'static str, commands: &'static str, found: impl Into<String>) -> Ability {
-        Ability { name, commands, works: true, found: found.into(), advice: None }
+    fn works((name, chinese): Names, commands: Sentence, found: Sentence) -> Ability {
+        Ability { name, commands, works: true, found, advice: None, chinese }
     }
 
     /// It works, or something is in the way.
-    fn of(
-        name: &'static str,
-        commands: &'static str,
-        answer: Result<impl Into<String>, Obstacle>,
-    ) -> Ability {
+    fn of(names: Names, commands: Sentence, answer: Result<Sentence, Obstacle>) -> Ability {
         match answer {
-            Ok(found) => Ability::works(name, commands, found),
+            Ok(found) => Ability::works(names, commands, found),
             Err(Obstacle { found, advice }) => {
-                Ability { name, commands, works: false, found, advice }
+                Ability { works: false, advice, ..Ability::works(names, commands, found) }
             }
         }
+    }
+
+    fn shown_name(&self) -> String {
+        either(self.name.replace('_', " "), self.chinese.into())
     }
 }
 
@@ -81,26 +87,27 @@ impl Ability {
 #[derive(Debug)]
 struct Obstacle {
     /// What was tried, and what the system said.
-    found: String,
+    found: Sentence,
     /// What would mend it.
-    advice: Option<String>,
+    advice: Option<Sentence>,
 }
 
 impl Obstacle {
-    fn new(found: impl Display, advice: impl Display) -> Obstacle {
-        Obstacle { found: found.to_string(), advice: Some(advice.to_string()) }
+    fn new(found: Sentence, advice: Sentence) -> Obstacle {
+        Obstacle { found, advice: Some(advice) }
     }
 
     /// Of an error that says itself what to try, if anything.
-    fn whole(error: impl Display) -> Obstacle {
-        Obstacle { found: error.to_string(), advice: None }
+    fn whole(error: impl Into<Sentence>) -> Obstacle {
+        Obstacle { found: error.into(), advice: None }
     }
 }
 
 impl From<Refused> for Obstacle {
-    fn from(Refused { operation, subject, cause, hint }: Refused) -> Obstacle {
-        let advice = Some(hint.into_owned()).filter(|hint| !hint.is_empty());
-        Obstacle { found: format!("{operation}: {subject}: {cause}"), advice }
+    fn from(refused: Refused) -> Obstacle {
+        let hint = Some(phrases::sentence(&refused.hint)).filter(|hint| !hint.english().is_empty());
+        let found = Sentence::from(&Refused { hint: "".into(), ..refused });
+        Obstacle { found, advice: hint }
     }
 }
 
@@ -108,20 +115,33 @@ impl From<AgentError> for Obstacle {
     fn from(error: AgentError) -> Obstacle {
         match error {
             AgentError::NotPermitted { operation, cause } => Obstacle::new(
-                format!("{operation}: {cause}"),
-                "run it as root (sudo), or with CAP_BPF and CAP_NET_ADMIN; the kernel's lockdown \
-                 must allow BPF (/sys/kernel/security/lockdown)",
+                phrases::sentence(operation).with(&cause),
+                Sentence::new(
+                    "run it as root (sudo), or with CAP_BPF and CAP_NET_ADMIN; the kernel's lockdown \
+                     must allow BPF (/sys/kernel/security/lockdown)",
+                    "请以 root 运行（sudo），或赋予 CAP_BPF 和 CAP_NET_ADMIN；内核的 lockdown 须允许 \
+                     BPF（/sys/kernel/security/lockdown）",
+                ),
             ),
             AgentError::Refused { operation, cause } => Obstacle::new(
-                format!("{operation}: {cause}"),
-                "it needs Linux 6.6 or later with cgroup v2",
+                phrases::sentence(operation).with(&cause),
+                Sentence::new(
+                    "it needs Linux 6.6 or later with cgroup v2",
+                    "需要 Linux 6.6 或更新版本，并有 cgroup v2",
+                ),
             ),
             AgentError::NoBtf => Obstacle::new(
-                "this kernel does not describe its structures (BTF)",
-                "boot one with CONFIG_DEBUG_INFO_BTF: Debian's, Ubuntu's, Fedora's and RHEL's have \
-                 it",
+                Sentence::new(
+                    "this kernel does not describe its structures (BTF)",
+                    "此内核不带结构描述（BTF）",
+                ),
+                Sentence::new(
+                    "boot one with CONFIG_DEBUG_INFO_BTF: Debian's, Ubuntu's, Fedora's and RHEL's \
+                     have it",
+                    "请启动带 CONFIG_DEBUG_INFO_BTF 的内核：Debian、Ubuntu、Fedora 和 RHEL 的都有",
+                ),
             ),
-            error @ AgentError::Cgroup { .. } => Obstacle::whole(error),
+            error @ AgentError::Cgroup { .. } => Obstacle::whole(&error),
         }
     }
 }
@@ -129,13 +149,16 @@ impl From<AgentError> for Obstacle {
 impl From<SandboxError> for Obstacle {
     fn from(error: SandboxError) -> Obstacle {
         match error {
-            SandboxError::NoPrivilege { cause, limits } => {
-                Obstacle::new(format!("make namespaces: {cause}"), limits)
-            }
-            error => Obstacle::whole(error),
+            SandboxError::NoPrivilege { cause, limits } => Obstacle::new(
+                phrases::sentence("make namespaces").with(&cause),
+                Sentence::from(&limits),
+            ),
+            error => Obstacle::whole(&error),
         }
     }
 }
+
+const NAMESPACES: Names = ("namespaces", "命名空间");
 
 impl Doctor {
     pub fn run(self) -> Result<u8, Failure> {
@@ -143,10 +166,12 @@ impl Doctor {
         let here = here::abilities();
         let exit = run(&SandboxOptions::default(), |inside| {
             let found = match inside.privilege() {
-                Privilege::Root => "made directly",
-                Privilege::UserNamespace => "made in a user namespace",
+                Privilege::Root => Sentence::new("made directly", "已直接创建"),
+                Privilege::UserNamespace => {
+                    Sentence::new("made in a user namespace", "已在用户命名空间中创建")
+                }
             };
-            let mut all = vec![Ability::works("namespaces", inside::COMMANDS, found)];
+            let mut all = vec![Ability::works(NAMESPACES, inside::commands(), found)];
             all.extend(inside::abilities());
             all.extend_from_slice(&here);
             // The run is another process by now, so that one prints.
@@ -155,8 +180,8 @@ impl Doctor {
         match exit {
             Ok(exit) => Ok(u8::try_from(exit.code()).unwrap_or(1)),
             Err(error) => {
-                let namespaces = Err::<String, _>(error.into());
-                let mut all = vec![Ability::of("namespaces", inside::COMMANDS, namespaces)];
+                let namespaces = Err(error.into());
+                let mut all = vec![Ability::of(NAMESPACES, inside::commands(), namespaces)];
                 all.extend(here);
                 self.show(&all)
             }
@@ -183,34 +208,48 @@ impl Doctor {
 
 impl DoctorDocument<'_> {
     fn text(&self) -> String {
-        let layout = layout();
+        let layout = answer_layout();
         let mut table = Table::new([
-            Column::text("what"),
-            Column::text("works"),
-            Column::text("what was found"),
+            Column::text(either("what", "项目")),
+            Column::text(either("works", "可用")),
+            Column::text(either("what was found", "结果")),
         ]);
-        for Ability { name, works, found, .. } in self.abilities {
-            let works = if *works { "yes" } else { "no" };
-            table.row([name.replace('_', " "), works.into(), found.clone()]);
+        for ability in self.abilities {
+            let works = if ability.works { either("yes", "是") } else { either("no", "否") };
+            table.row([ability.shown_name(), works.into(), ability.found.here().into()]);
         }
-        let mut text = format!(
-            "fullpipe {} on Linux {}, {}, {} CPU{}\n\n{}",
-            self.version,
-            self.kernel,
-            self.architecture,
-            self.cpus,
-            if self.cpus == 1 { "" } else { "s" },
-            table.render(layout)
+        let first = either(
+            format!(
+                "fullpipe {} on Linux {}, {}, {} CPU{}",
+                self.version,
+                self.kernel,
+                self.architecture,
+                self.cpus,
+                if self.cpus == 1 { "" } else { "s" }
+            ),
+            format!(
+                "fullpipe {}，Linux {}，{}，{} 个 CPU",
+                self.version, self.kernel, self.architecture, self.cpus
+            ),
         );
+        let mut text = format!("{first}\n\n{}", table.render(layout));
         let missing: Vec<&Ability> = self.abilities.iter().filter(|one| !one.works).collect();
         if missing.is_empty() {
-            text += "\nEverything works here.\n";
+            text += either("\nEverything works here.\n", "\n这里一切可用。\n");
             return text;
         }
-        text += "\nWhat does not work here, and what it takes:\n\n";
-        for Ability { name, commands, advice, .. } in missing {
-            let advice = advice.as_deref().unwrap_or("see what was found");
-            let line = format!("{} ({commands}): {advice}", name.replace('_', " "));
+        text += either(
+            "\nWhat does not work here, and what it takes:\n\n",
+            "\n这里不可用的，以及需要什么：\n\n",
+        );
+        for ability in missing {
+            let advice = ability.advice.as_ref().map(Sentence::here);
+            let advice = advice.unwrap_or(either("see what was found", "见上面的结果"));
+            let (name, commands) = (ability.shown_name(), ability.commands.here());
+            let line = either(
+                format!("{name} ({commands}): {advice}"),
+                format!("{name}（{commands}）：{advice}"),
+            );
             text += &paragraph::fill("  ", &line, layout.width);
             text.push('\n');
         }

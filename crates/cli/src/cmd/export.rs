@@ -6,6 +6,7 @@ mod push;
 
 use super::open_metrics::{self, Text};
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::{print, remark};
 use clap::Args;
 use exposition::{Exposition, FIXED_SERIES};
@@ -63,10 +64,13 @@ pub struct Export {
 /// Below this there is no room for a group beside the rest.
 const SERIES_MIN: usize = FIXED_SERIES + 2 * Totals::OTHER_SERIES;
 
-fn series(text: &str) -> Result<usize, String> {
+fn series(text: &str) -> Result<usize, Sentence> {
     match text.parse() {
         Ok(count) if (SERIES_MIN..=1_000_000).contains(&count) => Ok(count),
-        _ => Err(format!("'{text}' must be a whole number between {SERIES_MIN} and 1000000")),
+        _ => Err(Sentence::new(
+            format!("'{text}' must be a whole number between {SERIES_MIN} and 1000000"),
+            format!("'{text}' 须为 {SERIES_MIN} 与 1000000 之间的整数"),
+        )),
     }
 }
 
@@ -74,8 +78,9 @@ impl Export {
     pub fn run(self) -> Result<u8, Failure> {
         let listen = self.address()?;
         let interrupt = Interrupt::on_signals().map_err(run_failed)?;
-        let watch = Watch::open(Namespaces::All)
-            .map_err(|refused| Failure::new(Kind::Missing, format!("export: {refused}")))?;
+        let watch = Watch::open(Namespaces::All).map_err(|refused| {
+            Failure::new(Kind::Missing, Sentence::from(&refused).of("export"))
+        })?;
         let mut sampler = Sampler { watch, exposition: Rc::new(Exposition::new(self.series_max)) };
         sampler.look()?;
         if self.once {
@@ -101,9 +106,14 @@ impl Export {
             Some(address) if !address.ip().to_canonical().is_loopback() && !self.expose => {
                 Err(Failure::new(
                     Kind::Usage,
-                    format!(
-                        "export: other machines may reach {address}, and the metrics name \
-                         processes; listen on 127.0.0.1, or add --expose"
+                    Sentence::new(
+                        format!(
+                            "export: other machines may reach {address}, and the metrics name \
+                             processes; listen on 127.0.0.1, or add --expose"
+                        ),
+                        format!(
+                            "export：其他机器可能到达 {address}，而指标会给出进程名；请监听 127.0.0.1，或加上 --expose"
+                        ),
                     ),
                 ))
             }
@@ -171,10 +181,22 @@ impl Export {
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
-        let hint = "choose another with --listen 127.0.0.1:PORT; port 0 is any free one";
-        Failure::new(Kind::Run, format!("export: listen on {address}: {error}; {hint}"))
+        let problem = Sentence::new(
+            format!(
+                "export: listen on {address}: {error}; choose another with --listen 127.0.0.1:PORT; \
+                 port 0 is any free one"
+            ),
+            format!(
+                "export：监听 {address}：{error}；请用 --listen 127.0.0.1:PORT 换一个；端口 0 取任一空闲的"
+            ),
+        );
+        Failure::new(Kind::Run, problem)
     })?;
-    remark(&format!("serving http://{}/metrics", listener.local_addr()?));
+    let address = listener.local_addr()?;
+    remark(&either(
+        format!("serving http://{address}/metrics"),
+        format!("正在提供 http://{address}/metrics"),
+    ));
     Ok(listener)
 }
 
@@ -197,5 +219,5 @@ impl Sampler {
 }
 
 fn run_failed(refused: fullpipe_kernel::Refused) -> Failure {
-    Failure::new(Kind::Run, format!("export: {refused}"))
+    Failure::new(Kind::Run, Sentence::from(&refused).of("export"))
 }

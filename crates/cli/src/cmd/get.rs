@@ -6,6 +6,7 @@ mod words;
 mod write_out;
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use crate::terminal::{print, print_json, remark};
 use clap::{Args, ValueEnum};
 use diagnose::Diagnosing;
@@ -158,43 +159,52 @@ struct GetDocument<'a> {
     files: &'a [Fetched],
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+fn seconds(text: &str) -> Result<Duration, Sentence> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number < 1e9 => Ok(Duration::from_secs_f64(number)),
-        Ok(_) => Err(format!("'{text}' must be above zero")),
-        Err(_) => text
-            .parse::<Duration>()
-            .map_err(|error: fullpipe_model::units::ParseError| error.to_string())
-            .and_then(|time| match time {
-                Duration::ZERO => Err(format!("'{text}' must be above zero")),
-                time => Ok(time),
-            }),
+        Ok(_) => Err(not_above_zero(text)),
+        Err(_) => match text.parse::<Duration>().map_err(|error| Sentence::from(&error))? {
+            Duration::ZERO => Err(not_above_zero(text)),
+            time => Ok(time),
+        },
     }
 }
 
+fn not_above_zero(text: &str) -> Sentence {
+    Sentence::new(format!("'{text}' must be above zero"), format!("'{text}' 须大于零"))
+}
+
 /// A number, or nothing for `auto`.
-fn connections(text: &str) -> Result<u16, String> {
+fn connections(text: &str) -> Result<u16, Sentence> {
     match text.parse() {
         // Clap keeps an option's value where it is absent; zero stands for auto.
         Err(_) if text == "auto" => Ok(0),
         Ok(count @ 1..=64) => Ok(count),
-        _ => Err(format!("'{text}' must be 1 to 64, or auto")),
+        _ => Err(Sentence::new(
+            format!("'{text}' must be 1 to 64, or auto"),
+            format!("'{text}' 须为 1 到 64，或 auto"),
+        )),
     }
 }
 
-fn field(text: &str) -> Result<(String, String), String> {
-    let (name, value) =
-        text.split_once(':').ok_or_else(|| format!("'{text}' must be 'NAME: VALUE'"))?;
+fn field(text: &str) -> Result<(String, String), Sentence> {
+    let (name, value) = text.split_once(':').ok_or_else(|| {
+        let must = format!("'{text}' must be 'NAME: VALUE'");
+        Sentence::new(must, format!("'{text}' 须写作 'NAME: VALUE'"))
+    })?;
     Ok((name.trim().into(), value.trim().into()))
 }
 
 impl Get {
     pub fn run(self) -> Result<u8, Failure> {
         if self.urls.len() > 1 && self.output.is_some() {
-            let message = "get: one -o for several URLs; leave -o out, or name a folder with -P";
+            let message = Sentence::new(
+                "get: one -o for several URLs; leave -o out, or name a folder with -P",
+                "get：多个 URL 只有一个 -o；请去掉 -o，或用 -P 给出文件夹",
+            );
             return Err(Failure::new(Kind::Usage, message));
         }
-        let interrupt = Interrupt::on_signals().map_err(|e| Failure::new(Kind::Run, e))?;
+        let interrupt = Interrupt::on_signals().map_err(|error| Failure::new(Kind::Run, &error))?;
         let stop = Stop::new();
         let options = self.options();
         let (mut all, mut failed) = (Vec::new(), None);
@@ -214,7 +224,9 @@ impl Get {
                     }
                     Err(failure) => {
                         let code = failure.report();
-                        failed.get_or_insert(Failure::with_code(code, "get: not all URLs arrived"));
+                        let what = "get: not all URLs arrived";
+                        let told = Sentence::new(what, "get：并非所有 URL 都已取得");
+                        failed.get_or_insert(Failure::with_code(code, told));
                     }
                 }
             }
@@ -343,7 +355,7 @@ pub(super) fn of_get(error: GetError) -> Failure {
         GetError::Hash { .. } => Kind::Input,
         _ => Kind::Run,
     };
-    Failure::new(kind, error)
+    Failure::new(kind, &error)
 }
 
 /// The URL's last part as a file name: without anything that leads elsewhere.

@@ -17,6 +17,6 @@ impl Guest {
             Ok(never) => match never {},
             Err(refused) => refused,
         };
-        Err(Failure::new(Kind::Usage, refused))
+        Err(Failure::new(Kind::Usage, &refused))
     }
 }

@@ -5,6 +5,7 @@ mod pipe;
 
 use self::pipe::Pipe;
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use clap::{Args, ValueEnum};
 use fullpipe_analyze::{Capture, Error, by_first_packet};
 use fullpipe_flow::Config;
@@ -108,16 +109,18 @@ const PROGRESS_FROM: u64 = 100 << 20;
 pub fn captures(files: &[PathBuf], as_one: bool) -> Result<Vec<Capture>, Failure> {
     let standard = files.iter().filter(|file| is_standard_input(file)).count();
     if standard > 1 || standard == 1 && as_one && files.len() > 1 {
-        let problem =
-            "analyze -: standard input can be read once only; name it once, and not with --as-one";
+        let problem = Sentence::new(
+            "analyze -: standard input can be read once only; name it once, and not with --as-one",
+            "analyze -：标准输入只能读取一次；请只给出一次，且不与 --as-one 同用",
+        );
         return Err(Failure::new(Kind::Usage, problem));
     }
     // A missing file among several does not stop the others; without any file there is nothing to
     // do.
     let missing: Vec<Error> = files.iter().filter_map(|file| missing(file)).collect();
     if missing.len() == files.len() {
-        let problems: Vec<_> = missing.iter().map(Error::to_string).collect();
-        return Err(Failure::new(Kind::Input, problems.join("\n")));
+        let problems: Vec<_> = missing.iter().map(Sentence::from).collect();
+        return Err(Failure::new(Kind::Input, Sentence::lines(&problems)));
     }
     if !as_one {
         return files.iter().map(|file| capture(file)).collect();
@@ -151,8 +154,10 @@ fn capture(file: &Path) -> Result<Capture, Failure> {
         .as_fd()
         .try_clone_to_owned()
         .and_then(|file| unless_pipe(File::from(file)));
-    let source = source
-        .map_err(|error| Failure::new(Kind::Input, format!("open standard input: {error}")))?;
+    let source = source.map_err(|error| {
+        let what = Sentence::new("open standard input", "打开标准输入");
+        Failure::new(Kind::Input, what.with(error))
+    })?;
     Ok(Capture::reader("standard input", source).or_recording())
 }
 
@@ -178,7 +183,10 @@ fn progress(path: &Path, file: &File) -> ProgressBar {
     if length < PROGRESS_FROM {
         return ProgressBar::hidden();
     }
-    let template = "{msg:24!} {wide_bar} {bytes:>10} of {total_bytes} {bytes_per_sec} {eta:>4}";
+    let template = either(
+        "{msg:24!} {wide_bar} {bytes:>10} of {total_bytes} {bytes_per_sec} {eta:>4}",
+        "{msg:24!} {wide_bar} {bytes:>10} / {total_bytes} {bytes_per_sec} {eta:>4}",
+    );
     let style =
         ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(length).with_message(path.display().to_string());
@@ -195,10 +203,11 @@ pub fn problems(errors: Vec<Error>) -> Result<Vec<Error>, Failure> {
         return Ok(errors);
     }
     if errors.iter().any(|error| matches!(error, Error::Empty { .. })) {
-        return Err(Failure::new(
-            Kind::Interrupted,
+        let told = Sentence::new(
             "analyze: interrupted before any packet arrived",
-        ));
+            "analyze：在收到任何数据包之前被中断",
+        );
+        return Err(Failure::new(Kind::Interrupted, told));
     }
     Ok(errors.into_iter().filter(|error| !is_end(error)).collect())
 }

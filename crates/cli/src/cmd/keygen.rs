@@ -1,6 +1,7 @@
 //! `fullpipe keygen`: a key for tests between hosts.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::{print, print_json};
 use clap::Args;
 use fullpipe_peer::PrivateKey;
@@ -43,34 +44,43 @@ impl Keygen {
     pub fn run(self) -> Result<u8, Failure> {
         let file = self.file.display();
         if self.name.chars().any(char::is_control) {
-            return Err(Failure::new(Kind::Usage, "--name: it has a control character"));
+            return Err(Failure::new(
+                Kind::Usage,
+                Sentence::new("--name: it has a control character", "--name：其中有控制字符"),
+            ));
         }
-        let failed = |cause: &dyn std::fmt::Display| {
-            Failure::new(Kind::Input, format!("write private key {file}: {cause}"))
+        let failed = |cause: Sentence| {
+            let what = format!("write private key {file}");
+            Failure::new(Kind::Input, Sentence::new(what, format!("写入私钥 {file}")).and(&cause))
         };
-        let key = PrivateKey::generate().ok_or_else(|| failed(&"this host has no randomness"))?;
-        let public = key.public().ok_or_else(|| failed(&"the key is not valid; try again"))?;
-        self.write(&key.to_line()).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                failed(&"the file exists, and a key is never replaced; name another")
-            }
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                failed(&format!("{error}; nothing was written: free some space"))
-            }
-            _ => failed(&format!("{error}; name a file in a folder that you may write to")),
+        let key = PrivateKey::generate().ok_or_else(|| {
+            failed(Sentence::new("this host has no randomness", "本机没有随机数"))
         })?;
+        let public = key.public().ok_or_else(|| {
+            failed(Sentence::new("the key is not valid; try again", "密钥无效；请再试"))
+        })?;
+        self.write(&key.to_line()).map_err(|error| failed(refusal(&error)))?;
         if self.json {
             let document =
                 KeygenDocument { file: file.to_string(), public_key: public.to_string() };
             return Ok(print_json(&document).map(|()| 0)?);
         }
         let name = if self.name.is_empty() { String::new() } else { format!(" {}", self.name) };
-        print(&format!(
-            "The private key is in {file}; it stays on this host.\n\
-             A daemon lets this host in by this line in its --allow-key file:\n\
-             {public}{name}\n\
-             A client of a daemon that has this key adds to its command:\n\
-             --server-key {public}\n"
+        print(&either(
+            format!(
+                "The private key is in {file}; it stays on this host.\n\
+                 A daemon lets this host in by this line in its --allow-key file:\n\
+                 {public}{name}\n\
+                 A client of a daemon that has this key adds to its command:\n\
+                 --server-key {public}\n"
+            ),
+            format!(
+                "私钥在 {file}；它留在本机。\n\
+                 守护进程凭其 --allow-key 文件中的这一行让本机进入：\n\
+                 {public}{name}\n\
+                 持有此密钥的守护进程，其客户端在命令中加上：\n\
+                 --server-key {public}\n"
+            ),
         ))?;
         Ok(0)
     }
@@ -85,5 +95,23 @@ impl Keygen {
         made.write_all(line.as_bytes())?;
         made.as_file().sync_all()?;
         made.persist_noclobber(&self.file).map(drop).map_err(|refused| refused.error)
+    }
+}
+
+/// Why a key was not written.
+fn refusal(error: &io::Error) -> Sentence {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => Sentence::new(
+            "the file exists, and a key is never replaced; name another",
+            "文件已存在，而密钥从不被替换；请换一个文件",
+        ),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Sentence::new(
+            format!("{error}; nothing was written: free some space"),
+            format!("{error}；没有写入任何内容：请腾出空间"),
+        ),
+        _ => Sentence::new(
+            format!("{error}; name a file in a folder that you may write to"),
+            format!("{error}；请给出可写文件夹中的文件"),
+        ),
     }
 }

@@ -11,7 +11,8 @@ mod output;
 mod run;
 
 use crate::failure::{Failure, Kind};
-use crate::terminal::{layout, print, print_json, remark};
+use crate::sentence::{Sentence, either};
+use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::{Args, Subcommand};
 use fullpipe_kernel::run::journal;
 use fullpipe_kernel::run::sandbox::{self, Inside};
@@ -57,7 +58,11 @@ impl Lab {
 pub fn in_sandbox(work: impl FnOnce(&Inside) -> Result<u8, Failure>) -> Result<u8, Failure> {
     let exit = sandbox::run(&sandbox::SandboxOptions::default(), |inside| {
         for action in inside.cleaned().iter().flat_map(|cleaned| &cleaned.actions) {
-            remark(&format!("fullpipe: an earlier run was killed: {action}"));
+            let action = Sentence::from(action);
+            remark(&either(
+                format!("fullpipe: an earlier run was killed: {}", action.english()),
+                format!("fullpipe: 早先的一次运行被终止：{}", action.chinese()),
+            ));
         }
         i32::from(work(inside).unwrap_or_else(|failure| failure.report()))
     })?;
@@ -84,14 +89,14 @@ impl List {
             return Ok(0);
         }
         let mut table = Table::new([
-            Column::text("preset"),
-            Column::count("rows"),
-            Column::text("what it shows"),
+            Column::text(either("preset", "预设")),
+            Column::count(either("rows", "行数")),
+            Column::text(either("what it shows", "展示什么")),
         ]);
         for preset in listed {
             table.row([preset.name.into(), preset.rows.to_string(), preset.description]);
         }
-        print(&table.render(layout()))?;
+        print(&table.render(answer_layout()))?;
         Ok(0)
     }
 }
@@ -117,11 +122,11 @@ impl Clean {
 
     /// The same, with `cleaned` listing what has been cleaned before.
     pub fn run_after(self, mut cleaned: Vec<Cleaned>) -> Result<u8, Failure> {
-        let runs = journal::clean_stale().map_err(|error| Failure::new(Kind::Run, error))?;
+        let runs = journal::clean_stale().map_err(|error| Failure::new(Kind::Run, &error))?;
         cleaned.extend(runs.iter().map(|run| Cleaned {
             journal: Some(run.journal.display().to_string()),
             complete: run.complete(),
-            actions: run.actions.iter().map(ToString::to_string).collect(),
+            actions: run.actions.iter().map(Sentence::from).collect(),
         }));
         if self.json {
             print_json(&cleaned)?;
@@ -140,26 +145,28 @@ pub struct Cleaned {
     #[serde(skip_serializing_if = "Option::is_none")]
     journal: Option<String>,
     complete: bool,
-    actions: Vec<String>,
+    actions: Vec<Sentence>,
 }
 
 impl Cleaned {
     /// Something that was removed, described by one sentence.
-    pub fn gone(action: String) -> Cleaned {
+    pub fn gone(action: Sentence) -> Cleaned {
         Cleaned { journal: None, complete: true, actions: vec![action] }
     }
 }
 
 fn cleaned_text(cleaned: &[Cleaned]) -> String {
     if cleaned.is_empty() {
-        return "Nothing to clean.\n".into();
+        return either("Nothing to clean.\n", "没有要清理的。\n").into();
     }
     let mut text = String::new();
     for one in cleaned {
         let indent = one.journal.as_ref().map_or("", |_| "  ");
         text.extend(one.journal.iter().map(|journal| format!("{}:\n", escape::in_line(journal))));
         text.extend(
-            one.actions.iter().map(|action| format!("{indent}{}\n", escape::in_line(action))),
+            one.actions
+                .iter()
+                .map(|action| format!("{indent}{}\n", escape::in_line(action.here()))),
         );
     }
     text
@@ -175,10 +182,10 @@ mod tests {
         let run = Cleaned {
             journal: Some("/run/1".into()),
             complete: true,
-            actions: vec!["removed /tmp/x".into()],
+            actions: vec![Sentence::as_is("removed /tmp/x")],
         };
         assert_eq!(
-            cleaned_text(&[Cleaned::gone("Took it.".into()), run]),
+            cleaned_text(&[Cleaned::gone(Sentence::as_is("Took it.")), run]),
             "Took it.\n/run/1:\n  removed /tmp/x\n"
         );
     }

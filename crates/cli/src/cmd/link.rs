@@ -13,6 +13,7 @@ mod words;
 
 use super::report;
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use crate::terminal::print;
 use clap::{Args, Subcommand};
 use fullpipe_flow::Config;
@@ -196,8 +197,11 @@ impl Output {
 
 /// Makes a path absolute, for a process with another working directory.
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    std::path::absolute(path)
-        .map_err(|error| Failure::new(Kind::Usage, format!("find {}: {error}", path.display())))
+    std::path::absolute(path).map_err(|error| {
+        let path = path.display();
+        let what = Sentence::new(format!("find {path}"), format!("查找 {path}"));
+        Failure::new(Kind::Usage, what.with(error))
+    })
 }
 
 impl Link {

@@ -33,6 +33,7 @@ mod why;
 mod window;
 
 use crate::failure::Failure;
+use crate::sentence::Sentence;
 use crate::{help, terminal};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use fullpipe_flow::Language;
@@ -77,18 +78,18 @@ Examples:
 Exit codes: 0 success; 1 the run failed, or it found the problem that it was asked to look for; 2 wrong usage; 3 a privilege or tool \
 is missing; 4 bad input; 130 interrupted.")]
 pub struct Cli {
-    /// The language in which analyze, calc, demo, get, test, top, tune plan and why answer, and of
-    /// the help: en or zh. Without it, the one that LC_ALL, LC_MESSAGES or LANG names. JSON, CSV
-    /// and Parquet never change.
+    /// The language of answers, errors and the help: en or zh. Without it, the one that LC_ALL,
+    /// LC_MESSAGES or LANG names. JSON, CSV and Parquet never change.
     #[arg(long, global = true, value_name = "LANGUAGE", value_parser = language)]
     language: Option<Language>,
     #[command(subcommand)]
     command: Command,
 }
 
-fn language(name: &str) -> Result<Language, String> {
+fn language(name: &str) -> Result<Language, Sentence> {
     Language::of(name).ok_or_else(|| {
-        format!("answers are in {}", Language::ALL.map(Language::name).join(" and "))
+        let [a, b] = Language::ALL.map(Language::name);
+        Sentence::new(format!("answers are in {a} and {b}"), format!("可用的语言是 {a} 和 {b}"))
     })
 }
 

@@ -2,11 +2,12 @@
 //! signal: what `serve`, `test`, `relay` and `keygen` share.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use fullpipe_host::SocketSampler;
 use fullpipe_host::settings::ThisHost;
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_peer::path_test::{Ends, HostFacts, Sampler, Sampling};
-use fullpipe_peer::{DEFAULT_PORT, PrivateKey, PublicKey};
+use fullpipe_peer::{DEFAULT_PORT, ParseKeyError, PrivateKey, PublicKey};
 use fullpipe_transfer::Stop;
 use std::io::Read;
 use std::net::Ipv6Addr;
@@ -16,47 +17,54 @@ use std::path::Path;
 /// No file of keys is longer.
 const LONGEST: u64 = 1 << 20;
 
-fn read(path: &Path, what: &str) -> Result<(String, std::fs::Metadata), Failure> {
-    let input = |cause: &dyn std::fmt::Display| {
-        let name = path.display();
-        Failure::new(
-            Kind::Input,
-            format!("read {what} {name}: {cause}; `fullpipe keygen` makes one"),
-        )
+fn read(path: &Path, what: &Sentence) -> Result<(String, std::fs::Metadata), Failure> {
+    let input = |cause: Sentence| {
+        let advice = Sentence::new("`fullpipe keygen` makes one", "`fullpipe keygen` 可生成");
+        Failure::new(Kind::Input, Sentence::joined(&[what.and(&cause), advice]))
     };
-    let file = std::fs::File::open(path).map_err(|error| input(&error))?;
-    let metadata = file.metadata().map_err(|error| input(&error))?;
+    let file = std::fs::File::open(path).map_err(|error| input(Sentence::as_is(error)))?;
+    let metadata = file.metadata().map_err(|error| input(Sentence::as_is(error)))?;
     let mut text = String::new();
-    let read = file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| input(&error))?;
-    if read as u64 > LONGEST {
-        return Err(input(&"it is longer than 1 MiB"));
+    let read = file.take(LONGEST + 1).read_to_string(&mut text);
+    if read.map_err(|error| input(Sentence::as_is(error)))? as u64 > LONGEST {
+        return Err(input(Sentence::new("it is longer than 1 MiB", "它超过 1 MiB")));
     }
     Ok((text, metadata))
 }
 
 /// The private key in a file that only its owner may read.
 pub fn private_key(path: &Path) -> Result<PrivateKey, Failure> {
-    let (text, metadata) = read(path, "private key")?;
     let name = path.display();
+    let what = format!("read private key {name}");
+    let what = Sentence::new(what, format!("读取私钥 {name}"));
+    let (text, metadata) = read(path, &what)?;
     if metadata.is_file() && metadata.permissions().mode() & 0o077 != 0 {
-        let why = format!("read private key {name}: other users may read it; chmod 600 {name}");
-        return Err(Failure::new(Kind::Input, why));
+        let why = Sentence::new(
+            format!("other users may read it; chmod 600 {name}"),
+            format!("其他用户可以读取它；chmod 600 {name}"),
+        );
+        return Err(Failure::new(Kind::Input, what.and(&why)));
     }
-    text.parse()
-        .map_err(|error| Failure::new(Kind::Input, format!("read private key {name}: {error}")))
+    text.parse().map_err(|error: ParseKeyError| {
+        Failure::new(Kind::Input, what.and(&Sentence::from(&error)))
+    })
 }
 
 /// The public keys in a file, one a line.
 pub fn allowed_keys(path: &Path) -> Result<Vec<PublicKey>, Failure> {
-    let (text, _) = read(path, "allowed keys")?;
+    let name = path.display();
+    let what = format!("read allowed keys {name}");
+    let what = Sentence::new(what, format!("读取允许的密钥 {name}"));
+    let (text, _) = read(path, &what)?;
     let why = match PublicKey::list(&text) {
-        Ok(keys) if keys.is_empty() => {
-            "it has no key, so nobody could connect; add a line of `fullpipe keygen`".into()
-        }
+        Ok(keys) if keys.is_empty() => Sentence::new(
+            "it has no key, so nobody could connect; add a line of `fullpipe keygen`",
+            "其中没有密钥，因此谁也不能连接；请加入 `fullpipe keygen` 显示的一行",
+        ),
         Ok(keys) => return Ok(keys),
-        Err(error) => error.to_string(),
+        Err(error) => Sentence::from(&error),
     };
-    Err(Failure::new(Kind::Input, format!("read allowed keys {}: {why}", path.display())))
+    Err(Failure::new(Kind::Input, what.and(&why)))
 }
 
 /// A daemon's host with a port: the usual one unless it has one.

@@ -3,9 +3,9 @@
 use super::input::{self, Reading};
 use super::lab::{EngineChoice, EngineName, in_sandbox, of_runs, run_all};
 use crate::failure::{Failure, Kind};
-use crate::terminal::{layout, print, print_json, remark};
+use crate::sentence::Sentence;
+use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::Args;
-use fullpipe_analyze::Error;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, worst_first};
 use fullpipe_flow::finding::proof::Proof;
 use fullpipe_flow::schema::RunRow;
@@ -15,7 +15,7 @@ use fullpipe_lab::{Engine, GuestLimits, Kernel, Options, choose_kernel, plan};
 use fullpipe_model::law::KernelVersion;
 use fullpipe_model::scenario::{LinkEngine, Scenario};
 use fullpipe_model::tune::MeasuredPath;
-use fullpipe_model::tune::prove::{Experiment, Lab, hypotheses, refit};
+use fullpipe_model::tune::prove::{Assumption, Experiment, Lab, hypotheses, refit};
 use fullpipe_model::units::Rate;
 use std::io::Read;
 use std::num::NonZeroUsize;
@@ -82,8 +82,9 @@ impl Prove {
         measured.rate = self.rate.or(measured.rate);
         let (engine, lab, release) = self.lab(&measured)?;
         let possible = hypotheses(&measured).into_iter().map(|path| Experiment::new(path, lab));
-        let possible: Vec<Experiment> =
-            possible.collect::<Result<_, _>>().map_err(|error| Failure::new(Kind::Input, error))?;
+        let possible: Vec<Experiment> = possible
+            .collect::<Result<_, _>>()
+            .map_err(|error| Failure::new(Kind::Input, &error))?;
         if let (Engine::Virtual(kernels), Some(first)) = (&engine, possible.first()) {
             let scenario = Scenario { kernel: release.clone(), ..first.before.clone() };
             choose_kernel(kernels, &scenario)?;
@@ -102,7 +103,7 @@ impl Prove {
             if self.json {
                 print_json(&proof)?;
             } else {
-                print(&fullpipe_report::runs::proof::render(&proof, layout()))?;
+                print(&fullpipe_report::runs::proof::render(&proof, answer_layout()))?;
             }
             Ok(u8::from(!proof.agreement.agrees))
         })
@@ -113,11 +114,15 @@ impl Prove {
             (Some(file), _) => {
                 let text = text_of(file)?;
                 MeasuredPath::find(&text, self.connection)
-                    .map_err(|error| Failure::new(Kind::Input, error))
+                    .map_err(|error| Failure::new(Kind::Input, &error))
             }
             (None, Some(capture)) => self.captured(capture),
             // clap demands one of the two.
-            (None, None) => Err(Failure::new(Kind::Usage, "prove: give a capture or --from FILE")),
+            (None, None) => {
+                let what = "prove: give a capture or --from FILE";
+                let told = Sentence::new(what, "prove：请给出抓包或 --from FILE");
+                Err(Failure::new(Kind::Usage, told))
+            }
         }
     }
 
@@ -135,8 +140,8 @@ impl Prove {
             all.extend(round);
         }
         let (_, errors) = connections.finish();
-        for problem in input::problems(errors)?.iter().map(Error::to_string) {
-            remark(&format!("fullpipe: {problem}"));
+        for problem in input::problems(errors)?.iter().map(Sentence::from) {
+            remark(&format!("fullpipe: {}", problem.here()));
         }
         let found = all.len();
         if let Some(number) = self.connection {
@@ -146,11 +151,17 @@ impl Prove {
         let path = all.iter().find_map(|one| one.measured_path(one.connection.bulk()));
         path.ok_or_else(|| {
             let which = self.connection.map_or(String::new(), |number| format!(" number {number}"));
+            let which_zh = self.connection.map_or(String::new(), |number| format!("编号 {number}、"));
             Failure::new(
                 Kind::Input,
-                format!(
-                    "prove {name}: there is no connection{which} with data and a round trip among its {found}; \
-                     `fullpipe analyze` shows them"
+                Sentence::new(
+                    format!(
+                        "prove {name}: there is no connection{which} with data and a round trip among its {found}; \
+                         `fullpipe analyze` shows them"
+                    ),
+                    format!(
+                        "验证 {name}：其 {found} 个连接中没有{which_zh}有数据和往返时间的连接；`fullpipe analyze` 列出它们"
+                    ),
                 ),
             )
         })
@@ -173,7 +184,8 @@ impl Prove {
             }
             _ => (Host::read().kernel, LinkEngine::Own),
         };
-        let kernel = release.parse().map_err(|error| Failure::new(Kind::Run, error))?;
+        let kernel = release.parse::<KernelVersion>();
+        let kernel = kernel.map_err(|error| Failure::new(Kind::Run, &error))?;
         let asked = matches!(engine, Engine::Virtual(_)).then_some(release);
         Ok((engine, Lab { kernel, link_engine }, asked))
     }
@@ -196,12 +208,16 @@ impl Runs<'_> {
         experiment.assumptions.extend(chosen);
         let scenarios = experiment.trials().into_iter().map(|trial| trial.scenario).collect();
         let rows = self.rows(scenarios, self.options)?;
-        Proof::new(experiment, &rows).map_err(|error| Failure::new(Kind::Run, error))
+        Proof::new(experiment, &rows)
+            .map_err(|error| Failure::new(Kind::Run, Sentence::as_is(error)))
     }
 
     /// The experiment whose first transfer is nearest to what was measured, and what was chosen by
-    /// that, in sentences.
-    fn nearest(&self, mut possible: Vec<Experiment>) -> Result<(Experiment, Vec<String>), Failure> {
+    /// that.
+    fn nearest(
+        &self,
+        mut possible: Vec<Experiment>,
+    ) -> Result<(Experiment, Vec<Assumption>), Failure> {
         let tried = possible.len();
         if tried <= 1 {
             return Ok((possible.swap_remove(0), Vec::new()));
@@ -223,20 +239,13 @@ impl Runs<'_> {
         let measured = &experiment.measured;
         let mut said = Vec::new();
         if let (true, Some(name)) = (controls, &measured.sender.congestion_control) {
-            said.push(format!(
-                "the sender's congestion control was not seen: of the usual ones, {name} repeats the measurement best"
-            ));
+            said.push(Assumption::BestControl(name.clone()));
         }
         if disciplines {
-            let queue = measured.discipline.as_deref().unwrap_or("a plain queue");
-            said.push(format!(
-                "the queue drops before it is as full as it was at times: {queue} repeats the measurement best"
-            ));
+            said.push(Assumption::BestDiscipline(measured.discipline.clone()));
         }
         if let (true, Some(bucket)) = (buckets, measured.policer) {
-            said.push(format!(
-                "the policer's bucket shows only as far as it was used up: one of {bucket} repeats the measurement best"
-            ));
+            said.push(Assumption::BestBucket(bucket));
         }
         Ok((experiment, said))
     }
@@ -247,7 +256,7 @@ impl Runs<'_> {
         &self,
         counted: Experiment,
         lab: Lab,
-    ) -> Result<(Experiment, Option<String>), Failure> {
+    ) -> Result<(Experiment, Option<Assumption>), Failure> {
         let mut best: Option<(f64, Experiment)> = None;
         let mut tried = counted.clone();
         for _ in 0..REFITS {
@@ -259,17 +268,13 @@ impl Runs<'_> {
                 best = Some((error, tried));
             }
             let Some(next) = next else { break };
-            tried = Experiment::new(next, lab).map_err(|error| Failure::new(Kind::Input, error))?;
+            tried =
+                Experiment::new(next, lab).map_err(|error| Failure::new(Kind::Input, &error))?;
         }
         let experiment = best.map_or(counted.clone(), |(_, experiment)| experiment);
         let said = experiment.measured.loss.filter(|loss| Some(*loss) != counted.measured.loss);
-        let said = said.map(|loss| {
-            format!(
-                "{} lost segments tell the path's loss only roughly: of the shares that they allow, {loss} repeats the \
-                 measurement best",
-                counted.measured.lost_segments.unwrap_or_default()
-            )
-        });
+        let lost = counted.measured.lost_segments.unwrap_or_default();
+        let said = said.map(|loss| Assumption::BestLoss(lost, loss));
         // What was measured stays what was measured.
         Ok((Experiment { measured: counted.measured, ..experiment }, said))
     }
@@ -318,6 +323,9 @@ fn text_of(file: &Path) -> Result<String, Failure> {
         std::fs::read_to_string(file)
     };
     read.map_err(|error| {
-        Failure::new(Kind::Input, format!("read measured path {}: {error}", file.display()))
+        let file = file.display();
+        let what = format!("read measured path {file}");
+        let told = Sentence::new(what, format!("读取测得的路径 {file}")).with(error);
+        Failure::new(Kind::Input, told)
     })
 }

@@ -5,6 +5,7 @@ mod status;
 
 use super::peer_keys::{private_key, stops_on_signals, with_port};
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
 use clap::{Args, Subcommand};
 use fullpipe_model::units::{Bytes, Duration};
@@ -102,7 +103,11 @@ impl Relay {
         let (server, listen) = match (self.action, self.server, self.listen) {
             (Some(Action::Status(status)), ..) => return status.run(),
             (None, Some(server), Some(listen)) => (server, listen),
-            _ => return Err(Failure::new(Kind::Usage, "relay: give --server and --listen")),
+            _ => {
+                let what = "relay: give --server and --listen";
+                let told = Sentence::new(what, "relay：请给出 --server 和 --listen");
+                return Err(Failure::new(Kind::Usage, told));
+            }
         };
         let keys = match (&self.key, self.server_key) {
             (Some(key), Some(server)) => Some(Keys { own: private_key(key)?, server }),
@@ -128,12 +133,15 @@ impl Relay {
         let relay = NearEnd::bind(options).map_err(failure)?;
         let _monitor = self.monitor.start("relay", relay.observer())?;
         let address = relay.local_addr();
-        remark(&format!("listening on {address}"));
+        remark(&either(format!("listening on {address}"), format!("正在监听 {address}")));
         if !address.ip().is_loopback() {
-            remark("whoever reaches that address can use the relay: it asks users for nothing");
+            remark(either(
+                "whoever reaches that address can use the relay: it asks users for nothing",
+                "凡能到达该地址者都可使用此中继：它不向用户要求任何凭证",
+            ));
         }
         relay.run(&stop, &abort, remark).map_err(failure)?;
-        remark("stopped");
+        remark(either("stopped", "已停止"));
         Ok(Failure::code(Kind::Interrupted))
     }
 }
@@ -150,9 +158,15 @@ pub(super) fn sockets(
     transport: Transport,
 ) -> Result<CarrierSockets, Failure> {
     transport.check().map_err(|error| {
-        let why = format!(
-            "{command}: make a socket of Multipath TCP: {error}; it takes a kernel with \
-             CONFIG_MPTCP and net.mptcp.enabled = 1"
+        let why = Sentence::new(
+            format!(
+                "{command}: make a socket of Multipath TCP: {error}; it takes a kernel with \
+                 CONFIG_MPTCP and net.mptcp.enabled = 1"
+            ),
+            format!(
+                "{command}：创建 Multipath TCP 套接字：{error}；需要带 CONFIG_MPTCP 的内核，且 \
+                 net.mptcp.enabled = 1"
+            ),
         );
         Failure::new(Kind::Missing, why)
     })?;
@@ -163,22 +177,32 @@ pub(super) fn sockets(
         set_up: Some(fullpipe_kernel::socket::pacing::pace),
     };
     sockets.check().map_err(|error| {
-        let why = format!(
-            "{command}: use congestion control '{}' on carriers: {error}; \
-             net.ipv4.tcp_available_congestion_control lists them, and an ordinary user may use \
-             those in tcp_allowed_congestion_control",
-            named.escape_debug()
+        let named = named.escape_debug();
+        let why = Sentence::new(
+            format!(
+                "{command}: use congestion control '{named}' on carriers: {error}; \
+                 net.ipv4.tcp_available_congestion_control lists them, and an ordinary user may use \
+                 those in tcp_allowed_congestion_control"
+            ),
+            format!(
+                "{command}：在承载连接上使用拥塞控制算法 '{named}'：{error}；\
+                 net.ipv4.tcp_available_congestion_control 列出可用的，普通用户可用 \
+                 tcp_allowed_congestion_control 中的"
+            ),
         );
         Failure::new(Kind::Missing, why)
     })?;
     Ok(sockets)
 }
 
-fn carriers(text: &str) -> Result<Carriers, String> {
+fn carriers(text: &str) -> Result<Carriers, Sentence> {
     match text.parse() {
         Ok(count @ 1..=64) => Ok(Carriers::Fixed(count)),
         Err(_) if text == "auto" => Ok(Carriers::Auto),
-        _ => Err(format!("'{text}' must be 1 to 64, or auto")),
+        _ => Err(Sentence::new(
+            format!("'{text}' must be 1 to 64, or auto"),
+            format!("'{text}' 须为 1 到 64，或 auto"),
+        )),
     }
 }
 
@@ -188,5 +212,5 @@ fn failure(error: RelayError) -> Failure {
         RelayError::Peer(PeerError::Keys(_)) => Kind::Input,
         RelayError::Bind { .. } | RelayError::Peer(_) | RelayError::Runtime(_) => Kind::Run,
     };
-    Failure::new(kind, format!("relay: {error}"))
+    Failure::new(kind, Sentence::from(&error).of("relay"))
 }

@@ -7,6 +7,7 @@ pub mod results;
 use super::analyze::both;
 use super::input::Reading;
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::{print, remark};
 use clap::{Args, ValueEnum};
 use fullpipe_analyze::Options;
@@ -108,8 +109,11 @@ impl Report {
             (folders, []) => results::page(folders)?,
             ([], files) => captures::page(files, self.as_one, &self.options())?,
             _ => {
-                let problem = "report: some inputs are captures and some are folders of results; \
-                               make one report for each kind";
+                let problem = Sentence::new(
+                    "report: some inputs are captures and some are folders of results; \
+                     make one report for each kind",
+                    "report：输入中既有抓包又有结果文件夹；请各做一份报告",
+                );
                 return Err(Failure::new(Kind::Usage, problem));
             }
         };
@@ -181,7 +185,10 @@ pub fn write(page: &mut Page, file: &Path) -> Result<(), Failure> {
     let (html, left_out) = page::html(page);
     write_html(&html, file)?;
     if let Some(left_out) = left_out {
-        remark(&format!("fullpipe: {left_out}; --filter selects those that you mean"));
+        remark(&either(
+            format!("fullpipe: {left_out}; --filter selects those that you mean"),
+            format!("fullpipe: {left_out}；--filter 可选出您要的"),
+        ));
     }
     Ok(())
 }
@@ -191,15 +198,21 @@ pub fn write(page: &mut Page, file: &Path) -> Result<(), Failure> {
 /// # Errors
 /// The file cannot be written.
 fn write_html(html: &str, file: &Path) -> Result<(), Failure> {
-    write_into(file, html.as_bytes()).map_err(|cause| {
-        let problem = format!(
-            "write {}: {cause}; give -o a file that can be written, on a disk with free space",
-            file.display()
-        );
-        Failure::new(Kind::Run, problem)
-    })?;
-    remark(&format!("Report: {}", file.display()));
+    write_into(file, html.as_bytes())
+        .map_err(|cause| Failure::new(Kind::Run, not_written(file, &cause)))?;
+    remark(&format!("{}{}", either("Report: ", "报告："), file.display()));
     Ok(())
+}
+
+/// That -o names no file that can be written.
+pub fn not_written(file: &Path, cause: &std::io::Error) -> Sentence {
+    let file = file.display();
+    Sentence::new(
+        format!(
+            "write {file}: {cause}; give -o a file that can be written, on a disk with free space"
+        ),
+        format!("写入 {file}：{cause}；请给 -o 一个可写的文件，且磁盘有空间"),
+    )
 }
 
 /// The exit code: whether every input was read to its end.
@@ -217,9 +230,12 @@ fn open(file: &Path) -> Result<(), Failure> {
         Ok(status) => status.to_string(),
         Err(cause) => cause.to_string(),
     };
-    let problem = format!(
-        "open {0} with xdg-open: {why}; the report is written: open {0} in any browser",
-        file.display()
+    let file = file.display();
+    let problem = Sentence::new(
+        format!(
+            "open {file} with xdg-open: {why}; the report is written: open {file} in any browser"
+        ),
+        format!("用 xdg-open 打开 {file}：{why}；报告已写出：请用任何浏览器打开 {file}"),
     );
     Err(Failure::new(Kind::Missing, problem))
 }

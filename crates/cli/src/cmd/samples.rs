@@ -2,6 +2,7 @@
 //! `report` read it. It gets its name when it is complete.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use fullpipe_flow::diagnosis::live::Note;
 use fullpipe_kernel::file::folder::Pending;
 use fullpipe_model::observe::Sample;
@@ -55,6 +56,10 @@ impl SampleFile {
 }
 
 fn refused(path: &Path, error: &std::io::Error) -> Failure {
-    let why = format!("write samples: {}: {error}", path.display());
-    Failure::new(Kind::Input, why + "; name a file in a folder that you may write to")
+    let path = path.display();
+    let why = Sentence::new(
+        format!("write samples: {path}: {error}; name a file in a folder that you may write to"),
+        format!("写入采样：{path}：{error}；请给出可写文件夹中的文件"),
+    );
+    Failure::new(Kind::Input, why)
 }

@@ -1,7 +1,8 @@
 //! `fullpipe schema`: the columns of what is printed and stored.
 
 use crate::failure::Failure;
-use crate::terminal::{layout, print, print_json};
+use crate::sentence::either;
+use crate::terminal::{answer_layout, layout, print, print_json};
 use clap::{Args, ValueEnum};
 use fullpipe_flow::schema::{
     CAPTURE_PROBLEMS, CONNECTIONS, FINDINGS, INTERVALS, JsonSchema, LIVE_CONNECTIONS, PACKETS,
@@ -68,12 +69,12 @@ impl Schema {
         match (self.kind, self.json) {
             (None, true) => print_json(&listed().collect::<Vec<_>>())?,
             (None, false) => {
-                let column = Column::text;
-                let mut table = Table::new([column("kind"), column("what it is of")]);
+                let headings = either(["kind", "what it is of"], ["种类", "内容"]);
+                let mut table = Table::new(headings.map(Column::text));
                 for one in listed() {
                     table.row([name(one.kind), one.what]);
                 }
-                print(&table.render(layout()))?;
+                print(&table.render(answer_layout()))?;
             }
             (Some(kind), true) => print_json(&kind.schema().titled(&name(kind)))?,
             (Some(kind), false) => {

@@ -6,6 +6,7 @@ use super::relay::transport;
 mod admission;
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::{OwnTerminal, remark};
 use admission::{Destinations, KeyFiles, Reload};
 use clap::Args;
@@ -76,15 +77,7 @@ fn default_address() -> SocketAddr {
 impl Serve {
     pub fn run(self) -> Result<u8, Failure> {
         let keys = self.keys.read()?;
-        if self.relay && self.destinations.are_missing() {
-            let message = "serve: --relay needs to know where relays may connect to; add --allow \
-                           HOST:PORT, or --allow-from FILE";
-            return Err(Failure::new(Kind::Usage, message));
-        }
-        if self.monitor.are_given() && !self.relay {
-            let message = "serve: --control and --metrics are about relays; add --relay";
-            return Err(Failure::new(Kind::Usage, message));
-        }
+        self.check()?;
         let terminal = OwnTerminal::find();
         let (stop, abort) = stops_on_signals()?;
         let sampler = HostSampler::new()?;
@@ -101,12 +94,19 @@ impl Serve {
             .as_ref()
             .map(|far_end| monitor.start("serve", far_end.observer()))
             .transpose()?;
-        remark(&format!("serving tests on {}", daemon.local_addr()));
+        let address = daemon.local_addr();
+        remark(&either(
+            format!("serving tests on {address}"),
+            format!("正在 {address} 上提供测试"),
+        ));
         if far_end.is_some() {
-            remark("and relays");
+            remark(either("and relays", "以及中继"));
         }
         if let Some(public) = keys.and_then(|(own, _)| own.public()) {
-            remark(&format!("clients need --server-key {public}"));
+            remark(&either(
+                format!("clients need --server-key {public}"),
+                format!("客户端需要 --server-key {public}"),
+            ));
         }
         let reload =
             Reload { keys: self.keys, keyring: daemon.keyring(), destinations: self.destinations };
@@ -134,12 +134,35 @@ impl Serve {
             end.set();
             let relayed = relaying.map_or(Ok(()), |thread| thread.join().unwrap_or(Ok(())));
             served.and(relayed.map_err(|error| {
-                let why = "is there a limit on descriptors?";
-                Failure::new(Kind::Run, format!("serve relays: {error}; {why}"))
+                let why = Sentence::new(
+                    format!("serve relays: {error}; is there a limit on descriptors?"),
+                    format!("提供中继：{error}；描述符是否有上限？"),
+                );
+                Failure::new(Kind::Run, why)
             }))
         })?;
-        remark("stopped");
+        remark(either("stopped", "已停止"));
         Ok(Failure::code(Kind::Interrupted))
+    }
+
+    /// Refuses options that make no sense together.
+    fn check(&self) -> Result<(), Failure> {
+        if self.relay && self.destinations.are_missing() {
+            let message = Sentence::new(
+                "serve: --relay needs to know where relays may connect to; add --allow \
+                 HOST:PORT, or --allow-from FILE",
+                "serve：--relay 需要知道中继可以连接到哪里；请加上 --allow HOST:PORT 或 --allow-from FILE",
+            );
+            return Err(Failure::new(Kind::Usage, message));
+        }
+        if self.monitor.are_given() && !self.relay {
+            let message = Sentence::new(
+                "serve: --control and --metrics are about relays; add --relay",
+                "serve：--control 和 --metrics 用于中继；请加上 --relay",
+            );
+            return Err(Failure::new(Kind::Usage, message));
+        }
+        Ok(())
     }
 
     fn far_end(&self) -> Result<FarEnd, Failure> {
@@ -157,5 +180,5 @@ fn failed(error: AcceptError) -> Failure {
         AcceptError::Keys(_) => Kind::Input,
         AcceptError::Bind { .. } | AcceptError::Wait { .. } => Kind::Run,
     };
-    Failure::new(kind, format!("serve: {error}"))
+    Failure::new(kind, Sentence::from(&error).of("serve"))
 }

@@ -2,6 +2,7 @@
 //! --parquet`.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use fullpipe_columnar::{Layout, ParquetTable};
 use fullpipe_flow::schema::Cell;
 use fullpipe_kernel::file::folder::Pending;
@@ -40,9 +41,12 @@ impl Stored {
 }
 
 fn not_written(file: &Path, error: impl std::fmt::Display) -> Failure {
-    let problem = format!(
-        "write {}: {error}; give --parquet a file that can be written, on a disk with free space",
-        file.display()
+    let file = file.display();
+    let problem = Sentence::new(
+        format!(
+            "write {file}: {error}; give --parquet a file that can be written, on a disk with free space"
+        ),
+        format!("写入 {file}：{error}；请给 --parquet 一个可写的文件，且磁盘有空间"),
     );
     Failure::new(Kind::Run, problem)
 }

@@ -5,6 +5,7 @@ mod runs;
 
 use super::peer_keys::{HostSampler, private_key, with_port};
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::finding::path_test::{Measured, Rfc6349};
@@ -146,7 +147,10 @@ impl Test {
             done.extend(tested(&spec, &outcome, intervals, tester.idle_rtt(), [&here, &far]));
         }
         if done.is_empty() {
-            let why = "test: no data arrived in any run; test for longer (--for)";
+            let why = Sentence::new(
+                "test: no data arrived in any run; test for longer (--for)",
+                "test：每次运行都没有收到数据；请测试更长时间（--for）",
+            );
             return Err(Failure::new(Kind::Run, why));
         }
         if self.rfc6349 {
@@ -243,5 +247,5 @@ fn failure(error: TestError) -> Failure {
         TestError::Congestion { .. } | TestError::Sample(_) => Kind::Missing,
         _ => Kind::Run,
     };
-    Failure::new(kind, format!("test: {error}"))
+    Failure::new(kind, Sentence::from(&error).of("test"))
 }

@@ -16,6 +16,7 @@ mod view;
 mod words;
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use crate::terminal::{charset, language, print};
 use clap::Args;
 use draw::{FRAME_LINES, draw, text};
@@ -83,11 +84,13 @@ pub struct Top {
 }
 
 /// The time between two looks, as it is written.
-pub fn interval(text: &str) -> Result<Duration, String> {
-    let interval: Duration =
-        text.parse().map_err(|error: fullpipe_model::units::ParseError| error.to_string())?;
+pub fn interval(text: &str) -> Result<Duration, Sentence> {
+    let interval: Duration = text.parse().map_err(|error| Sentence::from(&error))?;
     if !(Duration::from_millis(100)..=Duration::from_secs(60)).contains(&interval) {
-        return Err(format!("{interval} must be between 100 ms and 60 s"));
+        return Err(Sentence::new(
+            format!("{interval} must be between 100 ms and 60 s"),
+            format!("{interval} 须在 100 ms 与 60 s 之间"),
+        ));
     }
     Ok(interval)
 }
@@ -107,13 +110,17 @@ impl Top {
         if !self.once && !has_terminal {
             return Err(Failure::new(
                 Kind::Usage,
-                "top: standard input and output must be a terminal; `fullpipe why` says the same \
-                 in lines or as JSON, and `fullpipe top --once` prints one picture as text",
+                Sentence::new(
+                    "top: standard input and output must be a terminal; `fullpipe why` says the same \
+                     in lines or as JSON, and `fullpipe top --once` prints one picture as text",
+                    "top：标准输入和输出须为终端；`fullpipe why` 以行或 JSON 给出同样的内容，`fullpipe top \
+                     --once` 以文本输出一幅画面",
+                ),
             ));
         }
         let interrupt = Interrupt::on_signals().map_err(run_failed)?;
         let watch = Watch::open(Namespaces::All)
-            .map_err(|refused| Failure::new(Kind::Missing, format!("top: {refused}")))?;
+            .map_err(|refused| Failure::new(Kind::Missing, Sentence::from(&refused).of("top")))?;
         let view = View { sort: self.sort, filter: self.filter(), ..View::default() };
         if self.once {
             self.print_once(watch, &view, &interrupt)
@@ -259,9 +266,10 @@ impl ScreenContents {
 }
 
 fn terminal_failed(cause: std::io::Error) -> Failure {
-    Failure::new(Kind::Run, format!("top: read keys: {cause}"))
+    let what = Sentence::new("top: read keys", "top：读取按键");
+    Failure::new(Kind::Run, what.with(cause))
 }
 
 fn run_failed(refused: fullpipe_kernel::Refused) -> Failure {
-    Failure::new(Kind::Run, format!("top: {refused}"))
+    Failure::new(Kind::Run, Sentence::from(&refused).of("top"))
 }

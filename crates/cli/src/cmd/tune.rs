@@ -57,7 +57,7 @@ fn kind_of(error: &MachineError) -> Kind {
 
 impl From<MachineError> for Failure {
     fn from(error: MachineError) -> Self {
-        Failure::new(kind_of(&error), error)
+        Failure::new(kind_of(&error), &error)
     }
 }
 
@@ -67,7 +67,7 @@ impl From<ApplyError<MachineError>> for Failure {
             ApplyError::Refused(cause) => kind_of(cause),
             ApplyError::Changed(_) | ApplyError::Stuck { .. } => Kind::Run,
         };
-        Failure::new(kind, error)
+        Failure::new(kind, &error)
     }
 }
 
@@ -77,7 +77,7 @@ impl From<UndoError<MachineError>> for Failure {
             UndoError::Refused(cause) => kind_of(cause),
             UndoError::Changed(_) => Kind::Run,
         };
-        Failure::new(kind, error)
+        Failure::new(kind, &error)
     }
 }
 

@@ -1,6 +1,8 @@
 //! `fullpipe view`: a page into which anybody drops a capture.
 
+use super::report::not_written;
 use crate::failure::{Failure, Kind};
+use crate::sentence::either;
 use crate::terminal::remark;
 use clap::Args;
 use fullpipe_kernel::file::folder::write_into;
@@ -29,16 +31,12 @@ pub struct View {
 impl View {
     pub fn run(self) -> Result<u8, Failure> {
         let file = self.output;
-        write_into(&file, page::program(PROGRAM).as_bytes()).map_err(|cause| {
-            let problem = format!(
-                "write {}: {cause}; give -o a file that can be written, on a disk with free space",
-                file.display()
-            );
-            Failure::new(Kind::Run, problem)
-        })?;
-        remark(&format!(
-            "Page: {}; open it in any browser and drop a capture on it",
-            file.display()
+        write_into(&file, page::program(PROGRAM).as_bytes())
+            .map_err(|cause| Failure::new(Kind::Run, not_written(&file, &cause)))?;
+        let file = file.display();
+        remark(&either(
+            format!("Page: {file}; open it in any browser and drop a capture on it"),
+            format!("页面：{file}；请用任何浏览器打开，并把抓包拖到上面"),
         ));
         Ok(0)
     }

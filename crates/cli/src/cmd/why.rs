@@ -5,6 +5,7 @@ mod url;
 
 use crate::cmd::waits;
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::{Args, ValueEnum};
 use files::Files;
@@ -18,7 +19,7 @@ use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_host::{Found, WhyOptions};
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, host::clock};
-use fullpipe_model::units::{Duration, Instant, column};
+use fullpipe_model::units::{Duration, Instant, ParseError, column};
 use fullpipe_report::connection::{account, live};
 use fullpipe_transfer::Timing;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -139,14 +140,16 @@ struct WhyDocument<'a> {
 /// Bounds of --for: a verdict needs some round trips, and samples are kept in memory.
 const SPAN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(600));
 
-fn span(text: &str) -> Result<Duration, String> {
-    let span: Duration =
-        text.parse().map_err(|error: fullpipe_model::units::ParseError| error.to_string())?;
+fn span(text: &str) -> Result<Duration, Sentence> {
+    let span: Duration = text.parse().map_err(|error: ParseError| Sentence::from(&error))?;
     let (least, most) = SPAN;
     if (least..=most).contains(&span) {
         Ok(span)
     } else {
-        Err(format!("{span} must be between {least} and {most}"))
+        Err(Sentence::new(
+            format!("{span} must be between {least} and {most}"),
+            format!("{span} 须在 {least} 与 {most} 之间"),
+        ))
     }
 }
 
@@ -181,7 +184,10 @@ impl Why {
         if interrupt.is_set() && !self.watch {
             return Err(Failure::new(
                 Kind::Interrupted,
-                "interrupted: the answer is of what was seen until then",
+                Sentence::new(
+                    "interrupted: the answer is of what was seen until then",
+                    "已中断：回答基于此前看到的内容",
+                ),
             ));
         }
         Ok(0)
@@ -252,9 +258,10 @@ impl Why {
         }
         print(&self.text(look))?;
         if found.selected > found.followed.len() && found.followed.len() == usize::from(self.most) {
-            remark(&format!(
-                "{} more busy connections: --most follows more",
-                found.selected - found.followed.len()
+            let more = found.selected - found.followed.len();
+            remark(&either(
+                format!("{more} more busy connections: --most follows more"),
+                format!("还有 {more} 个繁忙的连接：--most 跟踪更多"),
             ));
         }
         tell_hidden(watch);
@@ -311,11 +318,22 @@ fn waits_by_times(timing: &Timing, language: Language) -> (String, bool) {
 /// Says what could not be seen of a URL's packets.
 fn tell_of_packets(looked: &Looked) {
     if let Some(missed @ 1..) = looked.packets.as_ref().map(|captured| captured.missed) {
-        remark(&format!("{missed} packets of this host passed too fast to be looked at"));
+        remark(&either(
+            format!("{missed} packets of this host passed too fast to be looked at"),
+            format!("本机有 {missed} 个数据包通过太快，未能查看"),
+        ));
     }
     if let Some(refused) = &looked.refused {
-        remark(&format!(
-            "its packets were not looked at, and the answer rests on its socket and its times: {refused}; run as root"
+        let why = Sentence::from(refused);
+        remark(&either(
+            format!(
+                "its packets were not looked at, and the answer rests on its socket and its times: {}; run as root",
+                why.english()
+            ),
+            format!(
+                "没有查看其数据包，回答基于其套接字和各段时间：{}；请以 root 运行",
+                why.chinese()
+            ),
         ));
     }
 }
@@ -347,20 +365,28 @@ fn nothing(found: &Found, has_loopback: bool, language: Language) -> String {
 fn tell_hidden(watch: &Watch) {
     let (_, hidden) = watch.namespaces();
     if hidden > 0 {
-        remark(&format!(
-            "{hidden} network namespaces (containers) may not be entered: run as root to see them"
+        remark(&either(
+            format!(
+                "{hidden} network namespaces (containers) may not be entered: run as root to see them"
+            ),
+            format!("有 {hidden} 个网络命名空间（容器）不可进入：以 root 运行才能看到"),
         ));
     }
     if watch.has_hidden_processes() {
-        remark(
+        remark(either(
             "other users' processes are not named, nor what they asked of their sockets: run as root",
-        );
+            "看不到其他用户的进程名，也看不到它们对套接字的设置：请以 root 运行",
+        ));
     }
 }
 
 fn bar(span: Duration) -> ProgressBar {
-    let style = ProgressStyle::with_template("following connections {wide_bar} {elapsed:>4}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let template = either(
+        "following connections {wide_bar} {elapsed:>4}",
+        "正在跟踪连接 {wide_bar} {elapsed:>4}",
+    );
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(span.as_micros()).with_style(style.progress_chars("=> "))
 }
 
@@ -369,5 +395,5 @@ pub(super) fn failed(refused: Refused) -> Failure {
         Some(errno) if [1, 13].contains(&errno) => Kind::Missing,
         _ => Kind::Run,
     };
-    Failure::new(kind, refused)
+    Failure::new(kind, &refused)
 }

@@ -11,6 +11,7 @@ mod show;
 mod status;
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use clap::{Args, Subcommand};
 use fullpipe_agent::{AgentError, AgentOptions};
 use fullpipe_kernel::host::sysctl::{self, Name};
@@ -133,28 +134,38 @@ struct Target {
     command: Vec<OsString>,
 }
 
-fn interval(text: &str) -> Result<Duration, String> {
-    let time: Duration = text.parse().map_err(|error| format!("{error}"))?;
+fn interval(text: &str) -> Result<Duration, Sentence> {
+    let time: Duration = text.parse().map_err(|error| Sentence::from(&error))?;
     if (Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&time) {
         return Ok(time);
     }
-    Err(format!("{time} is not within 100ms and 1h"))
+    Err(Sentence::new(
+        format!("{time} is not within 100ms and 1h"),
+        format!("{time} 不在 100ms 与 1h 之间"),
+    ))
 }
 
-fn threshold(text: &str) -> Result<Bytes, String> {
-    size(text, 4 << 10..=1 << 30, "4KiB and 1GiB")
+fn threshold(text: &str) -> Result<Bytes, Sentence> {
+    size(text, 4 << 10..=1 << 30, ["4KiB", "1GiB"])
 }
 
-fn budget(text: &str) -> Result<Bytes, String> {
-    size(text, 1 << 20..=1 << 40, "1MiB and 1TiB")
+fn budget(text: &str) -> Result<Bytes, Sentence> {
+    size(text, 1 << 20..=1 << 40, ["1MiB", "1TiB"])
 }
 
-fn size(text: &str, allowed: RangeInclusive<u64>, bounds: &str) -> Result<Bytes, String> {
-    let size: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+fn size(
+    text: &str,
+    allowed: RangeInclusive<u64>,
+    [least, most]: [&str; 2],
+) -> Result<Bytes, Sentence> {
+    let size: Bytes = text.parse().map_err(|error| Sentence::from(&error))?;
     if allowed.contains(&size.get()) {
         return Ok(size);
     }
-    Err(format!("{size} is not within {bounds}"))
+    Err(Sentence::new(
+        format!("{size} is not within {least} and {most}"),
+        format!("{size} 不在 {least} 与 {most} 之间"),
+    ))
 }
 
 impl Run {
@@ -211,11 +222,16 @@ impl Target {
 fn setting(name: &'static str) -> Result<Bytes, Failure> {
     let parsed: Name = name.parse().expect("a name that stands in this file");
     let text = sysctl::read_own(&parsed)
-        .map_err(|refused| Failure::new(Kind::Run, format!("window: {refused}")))?;
+        .map_err(|refused| Failure::new(Kind::Run, Sentence::from(&refused).of("window")))?;
     let number = text.as_deref().and_then(|text| text.split_whitespace().last()?.parse().ok());
     number.map(Bytes::new).ok_or_else(|| {
-        let hint = "run it in the machine's own network namespace";
-        Failure::new(Kind::Missing, format!("window: read {name}: it is not shown here; {hint}"))
+        let told = Sentence::new(
+            format!(
+                "window: read {name}: it is not shown here; run it in the machine's own network namespace"
+            ),
+            format!("window：读取 {name}：这里看不到它；请在机器自己的网络命名空间中运行"),
+        );
+        Failure::new(Kind::Missing, told)
     })
 }
 
@@ -226,6 +242,6 @@ impl From<AgentError> for Failure {
             AgentError::Cgroup { .. } => Kind::Input,
             AgentError::Refused { .. } => Kind::Run,
         };
-        Failure::new(kind, format!("window: {error}"))
+        Failure::new(kind, Sentence::from(&error).of("window"))
     }
 }

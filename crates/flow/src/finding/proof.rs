@@ -8,7 +8,7 @@
 use crate::limit::Limit;
 use crate::schema::{Clock, RunRow};
 use fullpipe_model::tune::MeasuredPath;
-use fullpipe_model::tune::prove::{Experiment, Remedy};
+use fullpipe_model::tune::prove::{Assumption, Experiment, Remedy};
 use fullpipe_model::units::{Rate, column};
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct Proof {
     /// The kernel of the lab's hosts.
     pub kernel: String,
     /// What was not measured and is assumed instead.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Assumption>,
     /// The transfer as it was measured, in the lab.
     pub before: TrialResult,
     /// How well that repeats the measurement.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::sign::{Hidden, Open, Sign};
 use fullpipe_model::law::window_scale::WindowScale;
 use fullpipe_model::law::{KernelVersion, receive_buffer, send_buffer};
 use fullpipe_model::tune::HostSettings;
@@ -85,11 +86,11 @@ pub struct Check {
     /// Whether it is in force.
     pub seen: Seen,
     /// What was seen, or why nothing could be.
-    pub how: String,
+    pub how: Sign,
 }
 
 /// What a setting was found to be.
-type Finding = (Seen, String);
+type Finding = (Seen, Sign);
 
 /// TCPI_OPT_TIMESTAMPS, TCPI_OPT_SACK, TCPI_OPT_WSCALE.
 const OPTIONS: [(&str, u8); 3] =
@@ -110,27 +111,27 @@ fn of(name: &str, value: &str, settings: &HostSettings, evidence: &Evidence) -> 
         "net.core.rmem_max" => {
             let expected = receive_buffer::so_rcvbuf(most, settings.rmem_max);
             let got = evidence.largest_asked_receive;
-            same(got, expected, "a socket that asks for the most by SO_RCVBUF gets")
+            (in_force(got == expected), Sign::AskedReceive(got))
         }
         "net.core.wmem_max" => {
             let expected = send_buffer::so_sndbuf(most, settings.wmem_max);
             let got = evidence.largest_asked_send;
-            same(got, expected, "a socket that asks for the most by SO_SNDBUF gets")
+            (in_force(got == expected), Sign::AskedSend(got))
         }
         "net.ipv4.tcp_congestion_control" => {
             let got = &evidence.congestion_control;
-            (in_force(got == value), format!("a new socket has {got}"))
+            (in_force(got == value), Sign::Control(got.clone()))
         }
-        "net.core.default_qdisc" => hidden("devices that are made from now on get it"),
-        "net.ipv4.tcp_mem" => hidden("it bounds all sockets together: see /proc/net/sockstat"),
-        "net.ipv4.tcp_mtu_probing" => hidden("it acts on paths that lose large packets"),
+        "net.core.default_qdisc" => hidden(Hidden::NewDevices),
+        "net.ipv4.tcp_mem" => hidden(Hidden::AllSockets),
+        "net.ipv4.tcp_mtu_probing" => hidden(Hidden::LossyPaths),
         "net.ipv4.tcp_adv_win_scale" if settings.kernel >= KernelVersion::new(6, 6) => {
-            hidden("Linux reads it no more since 6.6")
+            hidden(Hidden::NotRead)
         }
-        "net.ipv4.tcp_adv_win_scale" => hidden("windows of loopback are bounded by its segments"),
+        "net.ipv4.tcp_adv_win_scale" => hidden(Hidden::LoopbackWindows),
         _ => match &evidence.pair {
             Ok(pair) => of_pair(name, value, settings, evidence, pair),
-            Err(why) => hidden(&format!("no connection over loopback ({why}): is lo up?")),
+            Err(why) => (Seen::CannotBeSeen, Sign::NoConnection(why.clone())),
         },
     }
 }
@@ -144,33 +145,27 @@ fn of_pair(
 ) -> Finding {
     if let Some((_, bit)) = OPTIONS.iter().find(|(option, _)| *option == name) {
         let has = pair.options & bit != 0;
-        let how = format!("a handshake has it {}", if has { "on" } else { "off" });
-        return (in_force(has == (value != "0")), how);
+        return (in_force(has == (value != "0")), Sign::Option(has));
     }
     match name {
         "net.ipv4.tcp_rmem" => receive_triple(settings, evidence, pair),
         "net.ipv4.tcp_wmem" => send_triple(settings, evidence, pair),
         "net.ipv4.tcp_moderate_rcvbuf" => {
             let grew = pair.receive.largest > evidence.receive_buffer;
-            let how = format!(
-                "a buffer of {:#} that was filled and emptied became {:#}",
-                evidence.receive_buffer, pair.receive.largest
-            );
+            let how = Sign::Grew(evidence.receive_buffer, pair.receive.largest);
             if settings.tcp_rmem.max <= settings.tcp_rmem.default {
-                return hidden("buffers cannot grow: tcp_rmem's largest is its initial value");
+                return hidden(Hidden::NoGrowth);
             }
             (in_force(grew == (value != "0")), how)
         }
         "net.ipv4.tcp_notsent_lowat" => unsent(value, pair),
         "net.ipv4.tcp_slow_start_after_idle" => match pair.idle {
-            None => hidden("the congestion window did not grow over loopback"),
+            None => hidden(Hidden::NoWindowGrowth),
             Some(Idle { before, after }) => {
-                let how =
-                    format!("a congestion window of {before} segments was {after} after a pause");
-                (in_force((after < before) == (value != "0")), how)
+                (in_force((after < before) == (value != "0")), Sign::Pause(before, after))
             }
         },
-        _ => hidden("nothing is known of it"),
+        _ => hidden(Hidden::Unknown),
     }
 }
 
@@ -179,69 +174,60 @@ fn receive_triple(settings: &HostSettings, evidence: &Evidence, pair: &Pair) -> 
     let triple = settings.tcp_rmem;
     let initial = evidence.receive_buffer;
     if initial != triple.default {
-        return (Seen::NotInForce, format!("a new socket has a receive buffer of {initial:#}"));
+        return (Seen::NotInForce, Sign::NewReceive(initial));
     }
     if settings.tcp_window_scaling {
         let expected = WindowScale::chosen(triple.max, settings.rmem_max, Bytes::MAX).get();
         let offered = pair.receiver_scale;
         if offered != expected {
-            let how = format!("a handshake offers a window scale of {offered}, for {expected}");
-            return (Seen::NotInForce, how);
+            return (Seen::NotInForce, Sign::Scale(offered, expected));
         }
     }
     let Autotuned { largest, was_stopped } = pair.receive;
-    let grew = format!("a new socket has {initial:#}, and a full one grew to {largest:#}");
-    if largest > triple.max && triple.max >= initial {
-        (Seen::NotInForce, grew)
+    let (seen, open) = if largest > triple.max && triple.max >= initial {
+        (Seen::NotInForce, Open::Nothing)
     } else if largest == triple.max || !settings.tcp_moderate_rcvbuf {
-        (Seen::InForce, grew)
+        (Seen::InForce, Open::Nothing)
     } else if was_stopped {
-        let how = "the window scale of a handshake is made for its largest value; to fill that \
-                   would take too much memory here";
-        (Seen::CannotBeSeen, format!("{grew}; {how}"))
+        (Seen::CannotBeSeen, Open::TooMuchMemory)
     } else {
-        (Seen::CannotBeSeen, format!("{grew}; loopback did not need its largest value"))
-    }
+        (Seen::CannotBeSeen, Open::NotNeeded)
+    };
+    (seen, Sign::Sizes(initial, largest, open))
 }
 
 fn send_triple(settings: &HostSettings, evidence: &Evidence, pair: &Pair) -> Finding {
     let triple = settings.tcp_wmem;
     let (initial, largest) = (evidence.send_buffer, pair.largest_send);
-    let how = format!("a new socket has {initial:#}, and a full one grew to {largest:#}");
-    if initial != triple.default || (largest > triple.max && triple.max >= initial) {
-        (Seen::NotInForce, how)
-    } else if largest == triple.max {
-        (Seen::InForce, how)
-    } else {
-        let why = "its largest value takes a path with a delay: loopback needs no more";
-        (Seen::CannotBeSeen, format!("{how}; {why}"))
+    let open = if largest == triple.max { Open::Nothing } else { Open::NeedsDelay };
+    let is_contradicted =
+        initial != triple.default || (largest > triple.max && triple.max >= initial);
+    if is_contradicted {
+        return (Seen::NotInForce, Sign::Sizes(initial, largest, Open::Nothing));
     }
+    let seen = if open == Open::Nothing { Seen::InForce } else { Seen::CannotBeSeen };
+    (seen, Sign::Sizes(initial, largest, open))
 }
 
 /// The kernel checks the bound when it begins a packet, which may then hold 64 KiB.
 fn unsent(value: &str, pair: &Pair) -> Finding {
     const PACKETS: Bytes = Bytes::new(192 << 10);
     let Some(unsent) = pair.unsent_when_full else {
-        return hidden("this kernel does not say what is unsent");
+        return hidden(Hidden::NotSaid);
     };
     let bound = Bytes::new(value.parse().unwrap_or(u64::MAX));
-    let how = format!("a socket that took no more had {unsent:#} unsent");
     if bound.saturating_add(PACKETS) >= pair.largest_send {
-        return hidden(&format!("the send buffer is full before: {how}"));
+        return (Seen::CannotBeSeen, Sign::UnsentHidden(unsent));
     }
-    (in_force(unsent <= bound.saturating_add(PACKETS)), how)
-}
-
-fn same(got: Bytes, expected: Bytes, what: &str) -> Finding {
-    (in_force(got == expected), format!("{what} {:#}", got))
+    (in_force(unsent <= bound.saturating_add(PACKETS)), Sign::Unsent(unsent))
 }
 
 fn in_force(is: bool) -> Seen {
     if is { Seen::InForce } else { Seen::NotInForce }
 }
 
-fn hidden(why: &str) -> Finding {
-    (Seen::CannotBeSeen, why.into())
+fn hidden(why: Hidden) -> Finding {
+    (Seen::CannotBeSeen, Sign::Hidden(why))
 }
 
 #[cfg(test)]
@@ -327,7 +313,8 @@ mod tests {
         let checks = judge(&values(&settings()), &settings(), &none);
         for check in checks.iter().filter(|check| check.setting.contains("tcp_rmem")) {
             assert_eq!(check.seen, Seen::CannotBeSeen);
-            assert!(check.how.contains("unreachable") && check.how.contains("lo up"));
+            let how = check.how.to_string();
+            assert!(how.contains("unreachable") && how.contains("lo up"));
         }
         assert_eq!(seen(&none, "net.core.rmem_max"), Seen::InForce, "it needs no connection");
     }

@@ -14,6 +14,7 @@ use fullpipe_kernel::network::netlink::Netlink;
 use fullpipe_model::change::{Knob, RouteMetric, RouteName};
 
 use super::judge::{Check, Seen};
+use super::sign::Sign;
 use crate::tune::{Item, Machine, MachineError, Phase, Standing, ThisMachine, standing};
 
 /// Disciplines whose length is the device's `txqueuelen`.
@@ -42,24 +43,19 @@ pub(super) fn checks(machine: &mut ThisMachine) -> Result<Vec<Check>, MachineErr
     Ok(checks)
 }
 
-fn queue(netlink: &mut Netlink, device: &str) -> Result<(Seen, String), MachineError> {
+fn queue(netlink: &mut Netlink, device: &str) -> Result<(Seen, Sign), MachineError> {
     let qdiscs = netlink.qdiscs(device)?;
     let kinds: BTreeSet<&str> = qdiscs.iter().map(|qdisc| qdisc.kind.as_str()).collect();
     Ok(of_kinds(device, &kinds))
 }
 
 /// What a queue's length means to these disciplines.
-fn of_kinds(device: &str, kinds: &BTreeSet<&str>) -> (Seen, String) {
+fn of_kinds(device: &str, kinds: &BTreeSet<&str>) -> (Seen, Sign) {
     match kinds.iter().find(|kind| LENGTH_OF_DEVICE.contains(kind)) {
-        Some(kind) => (Seen::InForce, format!("{kind} on {device} takes its length from it")),
+        Some(kind) => (Seen::InForce, Sign::QueueTaken(device.into(), (*kind).into())),
         None => {
-            let names: Vec<&str> = kinds.iter().copied().collect();
-            let names = if names.is_empty() { "nothing".into() } else { names.join(", ") };
-            let how = format!(
-                "on {device} stands {names}, which does not read it: `tc qdisc replace dev {device} root pfifo_fast`, \
-                 or give that discipline its own limit"
-            );
-            (Seen::NotInForce, how)
+            let kinds = kinds.iter().map(|kind| (*kind).to_string()).collect();
+            (Seen::NotInForce, Sign::QueueIgnored(device.into(), kinds))
         }
     }
 }
@@ -69,14 +65,14 @@ fn of_route(
     route: &RouteName,
     metric: RouteMetric,
     value: &str,
-) -> Result<(Seen, String), MachineError> {
+) -> Result<(Seen, Sign), MachineError> {
     let peer = first_host(route.destination, route.prefix_len);
     Ok(match netlink.chosen_metric(peer, metric)? {
-        None => (Seen::NotInForce, format!("the kernel has no route to {peer}")),
+        None => (Seen::NotInForce, Sign::NoRoute(peer)),
         Some((device, got)) => {
             let is = device == route.device && got.to_string() == value;
-            let how = format!("packets to {peer} leave by {device} with {} {got}", metric.name());
-            (if is { Seen::InForce } else { Seen::NotInForce }, how)
+            let seen = if is { Seen::InForce } else { Seen::NotInForce };
+            (seen, Sign::Route(peer, device, metric, got))
         }
     })
 }

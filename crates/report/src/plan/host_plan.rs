@@ -219,27 +219,59 @@ fn ansible(plan: &HostPlan) -> String {
 
 /// Everything that can be tuned: whose it is, and who may set it.
 pub fn settings(layout: Layout) -> String {
+    let language = layout.language;
+    let [setting, whose, pod, what] = match language {
+        Language::English => ["setting", "belongs to", "in a pod", "what it is"],
+        Language::Chinese => ["设置", "属于", "在 pod 中", "含义"],
+    };
     let mut table = Table::new([
-        Column::text("setting"),
-        Column::text("belongs to").leaves(2),
-        Column::text("in a pod").leaves(1),
-        Column::text("what it is"),
+        Column::text(setting),
+        Column::text(whose).leaves(2),
+        Column::text(pod).leaves(1),
+        Column::text(what),
     ]);
+    let [machine, namespace, no, only_unsafe] = match language {
+        Language::English => ["machine", "namespace", "no", "unsafe"],
+        Language::Chinese => ["机器", "命名空间", "不可", "unsafe"],
+    };
     for sysctl in Sysctl::ALL {
-        let (whose, pod) = match (sysctl.scope(), sysctl.kubernetes()) {
-            (Scope::Machine, _) => ("machine", "no".to_string()),
-            (Scope::Namespace, Some(since)) => ("namespace", format!("since {since}")),
-            (Scope::Namespace, None) => ("namespace", "unsafe".to_string()),
+        let (whose, pod) = match (sysctl.scope(), sysctl.kubernetes(), language) {
+            (Scope::Machine, _, _) => (machine, no.to_string()),
+            (Scope::Namespace, Some(since), Language::English) => {
+                (namespace, format!("since {since}"))
+            }
+            (Scope::Namespace, Some(since), Language::Chinese) => {
+                (namespace, format!("自 {since} 起"))
+            }
+            (Scope::Namespace, None, _) => (namespace, only_unsafe.to_string()),
         };
-        table.row([sysctl.name().into(), whose.into(), pod, sysctl.what().into()]);
+        let what = words::what(language, sysctl);
+        table.row([sysctl.name().into(), whose.into(), pod, what.into()]);
     }
-    for (name, what) in [
-        ("device NAME txqueuelen", "packets that the device's queue holds"),
-        ("route DEST dev NAME initcwnd", "segments sent before the first acknowledgement"),
-        ("route DEST dev NAME initrwnd", "segments advertised in the handshake"),
-        ("route DEST dev NAME quickack", "every segment is acknowledged at once"),
+    for (name, english, chinese) in [
+        (
+            "device NAME txqueuelen",
+            "packets that the device's queue holds",
+            "设备队列容纳的数据包数",
+        ),
+        (
+            "route DEST dev NAME initcwnd",
+            "segments sent before the first acknowledgement",
+            "第一个 ACK 之前发送的报文段数",
+        ),
+        (
+            "route DEST dev NAME initrwnd",
+            "segments advertised in the handshake",
+            "握手中通告的报文段数",
+        ),
+        (
+            "route DEST dev NAME quickack",
+            "every segment is acknowledged at once",
+            "每个报文段都立即确认",
+        ),
     ] {
-        table.row([name.into(), "namespace".into(), "NET_ADMIN".into(), what.into()]);
+        let what = if language == Language::English { english } else { chinese };
+        table.row([name.into(), namespace.into(), "NET_ADMIN".into(), what.into()]);
     }
     table.render(layout)
 }

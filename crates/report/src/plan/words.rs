@@ -1,7 +1,7 @@
 //! What a plan says, in each language.
 
 use fullpipe_flow::Language;
-use fullpipe_model::change::{ChangeReason, MemoryShort, ShortBuffer, SlowByLoss};
+use fullpipe_model::change::{ChangeReason, MemoryShort, ShortBuffer, SlowByLoss, Sysctl};
 use fullpipe_model::limit::{End, Limit};
 use fullpipe_model::tune::{PlanNote, Prediction, connections_under};
 
@@ -27,6 +27,28 @@ pub(super) fn end(language: Language, end: Option<End>, without: &'static str) -
         (Language::English, None) => without.into(),
         (Language::Chinese, None) if without == "path" => "路径".into(),
         (Language::Chinese, None) => "主机".into(),
+    }
+}
+
+/// What a sysctl is, in a table.
+pub(super) const fn what(language: Language, sysctl: Sysctl) -> &'static str {
+    match (language, sysctl) {
+        (Language::English, _) => sysctl.what(),
+        (Language::Chinese, Sysctl::TcpRmem) => "接收缓冲区：最小、初始、最大",
+        (Language::Chinese, Sysctl::TcpWmem) => "发送缓冲区：最小、初始、最大",
+        (Language::Chinese, Sysctl::RmemMax) => "SO_RCVBUF 的上限",
+        (Language::Chinese, Sysctl::WmemMax) => "SO_SNDBUF 的上限",
+        (Language::Chinese, Sysctl::TcpMem) => "所有 TCP 套接字的页数：低、压力、上限",
+        (Language::Chinese, Sysctl::TcpWindowScaling) => "65535 字节以上的窗口",
+        (Language::Chinese, Sysctl::TcpModerateRcvbuf) => "接收缓冲区的自动调整",
+        (Language::Chinese, Sysctl::TcpAdvWinScale) => "缓冲区中用作窗口的部分，6.6 之前",
+        (Language::Chinese, Sysctl::TcpSlowStartAfterIdle) => "停顿之后重新慢启动",
+        (Language::Chinese, Sysctl::TcpMtuProbing) => "用探测寻找路径 MTU",
+        (Language::Chinese, Sysctl::TcpCongestionControl) => "新套接字的拥塞控制算法",
+        (Language::Chinese, Sysctl::TcpNotsentLowat) => "未发送数据超过它时套接字不再接受数据",
+        (Language::Chinese, Sysctl::TcpSack) => "选择确认",
+        (Language::Chinese, Sysctl::TcpTimestamps) => "时间戳",
+        (Language::Chinese, Sysctl::DefaultQdisc) => "新设备的队列规则",
     }
 }
 

@@ -1,32 +1,64 @@
 //! What the lab says of a measured path: whether it repeats the measurement, what each change
 //! gives, and what was assumed.
 
+mod chinese;
+
 use crate::table::paragraph::fill;
 use crate::{Column, Layout, Table, table::figure};
+use fullpipe_flow::Language;
 use fullpipe_flow::finding::proof::{AGREES_WITHIN, Proof, TrialResult};
 use fullpipe_model::limit::End;
 use fullpipe_model::tune::MeasuredPath;
-use fullpipe_model::tune::prove::Remedy;
+use fullpipe_model::tune::prove::{Assumption, Remedy};
 
 /// The proof as text, ending with a line break.
 pub fn render(proof: &Proof, layout: Layout) -> String {
-    let mut text = fill("", &measured(&proof.measured), layout.width);
+    let (first, sentences, assumed) = match layout.language {
+        Language::English => (
+            measured(&proof.measured),
+            [agreement(proof), conclusion(proof)],
+            "\nAssumed, as it was not measured:\n",
+        ),
+        Language::Chinese => (
+            chinese::measured(&proof.measured),
+            [chinese::agreement(proof), chinese::conclusion(proof)],
+            "\n未测量而作的假定：\n",
+        ),
+    };
+    let mut text = fill("", &first, layout.width);
     text += "\n\n";
-    text += &table(proof).render(layout);
-    let sentences = [agreement(proof), conclusion(proof)];
+    text += &table(proof, layout.language).render(layout);
     for sentence in sentences {
         text.push('\n');
         text += &fill("", &sentence, layout.width);
         text.push('\n');
     }
     if !proof.assumptions.is_empty() {
-        text += "\nAssumed, as it was not measured:\n";
+        text += assumed;
     }
     for assumption in &proof.assumptions {
-        text += &fill("  - ", assumption, layout.width);
+        text += &fill("  - ", &self::assumption(layout.language, assumption), layout.width);
         text.push('\n');
     }
     text
+}
+
+/// What is assumed, as a sentence.
+fn assumption(language: Language, assumption: &Assumption) -> String {
+    match language {
+        Language::English => assumption.to_string(),
+        Language::Chinese => chinese::assumption(assumption),
+    }
+}
+
+/// A change with its end: `receiver: net.ipv4.tcp_rmem at least 4096 131072 8388608`.
+pub fn remedy(language: Language, change: &Remedy) -> String {
+    match language {
+        Language::English => change.to_string(),
+        Language::Chinese => {
+            format!("{}：{}", chinese::end(change.end()), chinese::remedy(change))
+        }
+    }
 }
 
 /// `Measured: 80 Mbit/s (10 MB/s), limited by the receive window, over 50 ms and 1 Gbit/s.`
@@ -52,47 +84,59 @@ fn measured(path: &MeasuredPath) -> String {
     )
 }
 
-fn table(proof: &Proof) -> Table<5> {
+fn table(proof: &Proof, language: Language) -> Table<5> {
+    let [transfer, who, gain, as_measured, in_the_lab, all] = match language {
+        Language::English => {
+            ["transfer", "who acts", "gain", "as measured", "the same in the lab", "all of these"]
+        }
+        Language::Chinese => ["传输", "由谁更改", "增益", "测量时", "在实验室中重现", "以上全部"],
+    };
     let mut table = Table::new([
-        Column::text("transfer"),
-        Column::text("who acts").leaves(1),
+        Column::text(transfer),
+        Column::text(who).leaves(1),
         Column::figure("goodput", "Mbit/s"),
-        Column::figure("gain", "x"),
+        Column::figure(gain, "x"),
         Column::text("limited by"),
     ]);
     let measured = &proof.measured;
     table.row([
-        "as measured".into(),
+        as_measured.into(),
         String::new(),
         figure::mbit_per_s(measured.goodput),
         String::new(),
-        measured.limited_by.to_string(),
+        language.limit(measured.limited_by).into(),
     ]);
-    table.row(row("the same in the lab".into(), &proof.before, false));
+    table.row(row(in_the_lab.into(), &proof.before, false, language));
     for trial in &proof.trials {
-        let what = match &trial.changes[..] {
-            [change] => change.words(),
-            _ => "all of these".into(),
+        let what = match (&trial.changes[..], language) {
+            ([change], Language::English) => change.words(),
+            ([change], Language::Chinese) => chinese::remedy(change),
+            _ => all.into(),
         };
-        table.row(row(what, trial, true));
+        table.row(row(what, trial, true, language));
     }
     table
 }
 
-fn row(what: String, trial: &TrialResult, gains: bool) -> [String; 5] {
+fn row(what: String, trial: &TrialResult, gains: bool, language: Language) -> [String; 5] {
     let gain = if gains { format!("{:.2}", trial.gain) } else { String::new() };
-    let limit = trial.limited_by.to_string();
-    [what, who(&trial.changes), figure::mbit_per_s(trial.goodput), gain, limit]
+    let limit = language.limit(trial.limited_by).to_string();
+    let who = who(&trial.changes, language).to_string();
+    [what, who, figure::mbit_per_s(trial.goodput), gain, limit]
 }
 
 /// The ends that have to change something.
-fn who(changes: &[Remedy]) -> String {
+fn who(changes: &[Remedy], language: Language) -> &'static str {
+    let [both, sender, receiver] = match language {
+        Language::English => ["both", "sender", "receiver"],
+        Language::Chinese => ["两端", chinese::end(End::Sender), chinese::end(End::Receiver)],
+    };
     let ends = [End::Sender, End::Receiver];
     match ends.map(|end| changes.iter().any(|change| change.end() == end)) {
-        [true, true] => "both".into(),
-        [true, false] => End::Sender.to_string(),
-        [false, true] => End::Receiver.to_string(),
-        [false, false] => String::new(),
+        [true, true] => both,
+        [true, false] => sender,
+        [false, true] => receiver,
+        [false, false] => "",
     }
 }
 
@@ -159,6 +203,7 @@ mod tests {
     use fullpipe_model::scenario::LinkEngine;
     use fullpipe_model::tune::prove::{Experiment, Lab};
     use fullpipe_model::units::{Bytes, Window};
+    use unicode_width::UnicodeWidthStr;
 
     fn proof(before: &str) -> Proof {
         let (rtt, goodput) = ("50ms".parse().unwrap(), "80mbit".parse().unwrap());
@@ -222,10 +267,11 @@ mod tests {
     }
 
     #[test]
-    fn the_width_is_kept() {
-        for width in 60..120 {
-            let text = render(&proof("60mbit"), Layout { width: Some(width), ..Layout::default() });
-            let longest = text.lines().map(|line| line.chars().count()).max();
+    fn the_width_is_kept_in_each_language() {
+        for (width, language) in (60..120).flat_map(|width| Language::ALL.map(|one| (width, one))) {
+            let layout = Layout { width: Some(width), language, ..Layout::default() };
+            let text = render(&proof("60mbit"), layout);
+            let longest = text.lines().map(UnicodeWidthStr::width).max();
             assert!(longest.unwrap() <= usize::from(width), "{width}:\n{text}");
         }
     }

@@ -1,6 +1,6 @@
 //! Rows beside published figures: ours, theirs, and why they differ.
 
-use crate::cells::{FAILED, NONE, limited_by, marked_name, optional, remarks, small};
+use crate::cells::{NONE, failed, limited_by_in, marked_name, optional, remarks, small};
 use crate::{
     Column, Layout, Table,
     table::{figure, paragraph},
@@ -21,18 +21,18 @@ pub fn is_in(rows: &[RunRow]) -> bool {
 /// explain; below it the notes of both sides.
 pub fn render(rows: &[RunRow], layout: Layout) -> String {
     let mut table = Table::new([
-        Column::text("run"),
-        Column::text("kernel").leaves(3),
+        Column::text(layout.either("run", "运行")),
+        Column::text(layout.either("kernel", "内核")).leaves(3),
         Column::figure("RTT", "ms").leaves(5),
         Column::figure("window", "kB").leaves(4),
-        Column::figure("ours", "MB/s"),
-        Column::figure("prediction", "MB/s").leaves(6),
-        Column::figure("article", "MB/s"),
-        Column::count("ours / article"),
+        Column::figure(layout.either("ours", "本次"), "MB/s"),
+        Column::figure(layout.either("prediction", "预测"), "MB/s").leaves(6),
+        Column::figure(layout.either("article", "文章"), "MB/s"),
+        Column::count(layout.either("ours / article", "本次 / 文章")),
         Column::text("limited by"),
         Column::count("retrans").leaves(2),
         Column::count("window full").leaves(1),
-        Column::text("changed, to show the cause"),
+        Column::text(layout.either("changed, to show the cause", "为显示原因所作的改动")),
     ]);
     for row in rows {
         if row.is_failed() {
@@ -40,7 +40,7 @@ pub fn render(rows: &[RunRow], layout: Layout) -> String {
             cells[0] = marked_name(row, rows);
             cells[1] = row.kernel.clone();
             cells[2] = figure::ms(row.rtt_nominal);
-            cells[8] = FAILED.into();
+            cells[8] = failed(layout);
             table.row(cells);
             continue;
         }
@@ -53,7 +53,7 @@ pub fn render(rows: &[RunRow], layout: Layout) -> String {
             optional(row.law, small),
             optional(row.reference_frames.or(row.reference_goodput), small),
             optional(row.reference_ratio, |ratio| format!("{ratio:.2}")),
-            limited_by(row),
+            limited_by_in(row, layout.language),
             row.retransmission.to_string(),
             row.window_full.to_string(),
             row.reference_cause.clone().unwrap_or_default(),
@@ -62,18 +62,23 @@ pub fn render(rows: &[RunRow], layout: Layout) -> String {
     let mut text = table.render(layout);
     for row in rows {
         if let Some(note) = &row.reference_note {
-            text += &paragraph::fill(&format!("{}, the article: ", row.name), note, layout.width);
+            let lead = format!("{}{} ", row.name, layout.either(", the article:", "，文章："));
+            text += &paragraph::fill(&lead, note, layout.width);
             text.push('\n');
         }
         text += &remarks(row, layout);
     }
-    text += &paragraph::fill("ours: ", OURS, layout.width);
+    let (lead, ours) = layout.either(("ours: ", OURS), ("本次：", OURS_ZH));
+    text += &paragraph::fill(lead, ours, layout.width);
     text.push('\n');
     text
 }
 
 const OURS: &str = "goodput of the whole transfer; of one that its duration cut short, over the second half of its bytes; \
                     whole frames, both ways, where the article counted those";
+
+const OURS_ZH: &str =
+    "整个传输的有效吞吐；因时长而截短的，取其字节的后一半；文章按整帧计的，取双向的整帧";
 
 /// Our figure that compares with theirs.
 fn ours(row: &RunRow) -> Rate {

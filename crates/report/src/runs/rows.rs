@@ -1,7 +1,7 @@
 //! Rows of results as a table: what each transfer achieved, what the laws predict, what limited it,
 //! and how good the emulation was.
 
-use crate::cells::{FAILED, NONE, marked_name, optional, remarks, small, sure};
+use crate::cells::{NONE, failed, marked_name, optional, remarks, small, sure};
 use crate::{Column, Layout, Table, runs::reference, table::figure};
 
 pub use crate::cells::{limited_by, limited_by_in};
@@ -15,36 +15,36 @@ pub fn render(rows: &[RunRow], layout: Layout) -> String {
     if reference::is_in(rows) {
         return reference::render(rows, layout);
     }
-    let mut text = table(rows).render(layout);
+    let mut text = table(rows, layout).render(layout);
     for row in rows {
         text += &remarks(row, layout);
     }
     text
 }
 
-fn table(rows: &[RunRow]) -> Table<14> {
+fn table(rows: &[RunRow], layout: Layout) -> Table<14> {
     let mut table = Table::new([
-        Column::text("run"),
-        Column::figure("RTT asked", "ms").leaves(6),
+        Column::text(layout.either("run", "运行")),
+        Column::figure(layout.either("RTT asked", "设定 RTT"), "ms").leaves(6),
         Column::figure("RTT p50", "ms").leaves(9),
         Column::figure("window", "kB").leaves(8),
         Column::figure("goodput", "Mbit/s").leaves(5),
         Column::figure("goodput", "MB/s"),
-        Column::figure("prediction", "MB/s"),
+        Column::figure(layout.either("prediction", "预测"), "MB/s"),
         Column::count("retrans").leaves(7),
-        Column::count("dup ACK").leaves(1),
+        Column::count(layout.either("dup ACK", "重复 ACK")).leaves(1),
         Column::count("window full").leaves(4),
         Column::count("zero window").leaves(3),
         Column::text("limited by"),
         Column::figure("sure", "%"),
-        Column::figure("late p99", "us").leaves(2),
+        Column::figure(layout.either("late p99", "延后 p99"), "us").leaves(2),
     ]);
     for row in rows {
         if row.is_failed() {
             let mut cells: [String; 14] = std::array::from_fn(|_| NONE.into());
             cells[0] = marked_name(row, rows);
             cells[1] = figure::ms(row.rtt_nominal);
-            cells[11] = FAILED.into();
+            cells[11] = failed(layout);
             table.row(cells);
             continue;
         }
@@ -60,7 +60,7 @@ fn table(rows: &[RunRow]) -> Table<14> {
             row.duplicate_ack.to_string(),
             row.window_full.to_string(),
             row.zero_window.to_string(),
-            limited_by(row),
+            limited_by_in(row, layout.language),
             sure(row.limit_confidence),
             row.link_late_p99.as_micros().to_string(),
         ]);

@@ -6,6 +6,7 @@ mod progress;
 use super::Analyze;
 use crate::cmd::stored::Stored;
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
 use clap::{Args, ValueEnum};
 use fullpipe_archive::{
@@ -53,7 +54,7 @@ pub fn run(analyze: &Analyze, folder: &Path) -> Result<u8, Failure> {
     let archive = Archive::open(folder, &settings(analyze), options.resume)
         .map_err(|error| of_folder(folder, &error))?;
     let watch = Watch {
-        interrupt: Interrupt::on_first_ctrl_c().map_err(|error| Failure::new(Kind::Run, error))?,
+        interrupt: Interrupt::on_first_ctrl_c().map_err(|error| Failure::new(Kind::Run, &error))?,
         progress: ArchiveProgress::new(|| archive.bytes_left(&sources)),
         tells_problems: options.problems.is_none(),
     };
@@ -66,23 +67,29 @@ pub fn run(analyze: &Analyze, folder: &Path) -> Result<u8, Failure> {
 
 /// Refuses options that mean one capture.
 fn check(analyze: &Analyze, folder: &Path) -> Result<(), Failure> {
-    let usage = |what: &str| {
-        let folder = folder.display();
-        Err(Failure::new(Kind::Usage, format!("analyze --parquet {folder}: {what}")))
+    let usage = |english: &str, chinese: &str| {
+        let told = Sentence::new(english, chinese);
+        let place = format!("analyze --parquet {}", folder.display());
+        Err(Failure::new(Kind::Usage, told.of(place)))
     };
     if analyze.as_one || analyze.connection.is_some() || analyze.top.is_some() {
         return usage(
             "a folder takes all rows of many captures, so --as-one, --connection and --top do not apply; \
              give --parquet a file",
+            "文件夹收取多个抓包的所有行，因此 --as-one、--connection 和 --top 不适用；请给 --parquet 一个文件",
         );
     }
     if analyze.files.iter().any(|file| file.as_os_str() == "-") {
         return usage(
             "a folder does not take a capture from standard input; --files-from - takes a list of names",
+            "写入文件夹时不从标准输入读取抓包；--files-from - 从中读取文件名列表",
         );
     }
     if folder.exists() && !folder.is_dir() {
-        return usage("it is a file; --files-from, --resume and --problems need a folder");
+        return usage(
+            "it is a file; --files-from, --resume and --problems need a folder",
+            "它是文件；--files-from、--resume 和 --problems 需要文件夹",
+        );
     }
     Ok(())
 }
@@ -135,25 +142,40 @@ impl Observer for Watch {
 fn end(analyze: &Analyze, folder: &Path, mut finished: Finished) -> Result<u8, Failure> {
     let shown = folder.display();
     if finished.was_ended {
-        let problem = format!(
-            "analyze --parquet {shown}: interrupted; every capture is done with all its rows or not begun; \
-             the same with --resume goes on"
+        let problem = Sentence::new(
+            format!(
+                "analyze --parquet {shown}: interrupted; every capture is done with all its rows or not begun; \
+                 the same with --resume goes on"
+            ),
+            format!(
+                "analyze --parquet {shown}：已中断；每个抓包要么连同所有行都已完成，要么尚未开始；同一命令加 --resume 继续"
+            ),
         );
         return Err(Failure::new(Kind::Interrupted, problem));
     }
     let failed = |error: ManifestError| of_folder(folder, &error.into());
     let totals = finished.close().map_err(failed)?;
     if totals.captures == 0 {
-        let problem = format!("analyze --parquet {shown}: nothing that was named has a file");
+        let problem = Sentence::new(
+            format!("analyze --parquet {shown}: nothing that was named has a file"),
+            format!("analyze --parquet {shown}：给出的名字之下没有文件"),
+        );
         return Err(Failure::new(Kind::Input, problem));
     }
     let changed = std::mem::take(&mut finished.changed);
     if let Some(file) = &analyze.archive.problems {
         store_problems(file, finished.problems().map_err(failed)?, &changed)?;
     } else {
-        changed.keys().for_each(|name| remark(&format!("fullpipe: {}", has_changed(name))));
+        for name in changed.keys() {
+            let told = either(
+                has_changed(name),
+                format!("{name}：它在分析之后改变了；其行属于原来的内容"),
+            );
+            remark(&format!("fullpipe: {told}"));
+        }
     }
-    remark(&format!("fullpipe: {shown}: {}", in_words(totals, changed.len())));
+    let words = either(in_words(totals, changed.len()), in_words_zh(totals, changed.len()));
+    remark(&format!("fullpipe: {shown}: {words}"));
     let is_whole = totals.problems == 0 && changed.is_empty();
     Ok(Analyze::code(is_whole))
 }
@@ -189,6 +211,18 @@ fn in_words(totals: Totals, changed: usize) -> String {
     words
 }
 
+fn in_words_zh(totals: Totals, changed: usize) -> String {
+    let Totals { captures, problems, rows } = totals;
+    let mut words = format!("{captures} 个抓包的 {rows} 行");
+    if problems > 0 {
+        words += &format!("；其中 {problems} 个未读到末尾");
+    }
+    if changed > 0 {
+        words += &format!("；{changed} 个在分析之后改变了");
+    }
+    words
+}
+
 fn failure(analyze: &Analyze, folder: &Path, error: ArchiveError) -> Failure {
     match error {
         ArchiveError::List(cause) => not_listed(analyze, &cause),
@@ -200,47 +234,71 @@ fn failure(analyze: &Analyze, folder: &Path, error: ArchiveError) -> Failure {
 /// A problem of the folder as a failure.
 fn of_folder(folder: &Path, error: &FolderError) -> Failure {
     let shown = folder.display();
-    let (kind, problem) = match error {
-        FolderError::HoldsSomethingElse => (
-            Kind::Usage,
-            format!(
-                "write rows into {shown}: it holds something else; --parquet takes a new or empty folder, or with \
-                 --resume one of earlier rows"
-            ),
-        ),
+    let told = Sentence::from(error);
+    let into = Sentence::new(format!("write rows into {shown}"), format!("向 {shown} 写入行"));
+    let (kind, place, advice) = match error {
+        FolderError::HoldsSomethingElse => {
+            return Failure::new(
+                Kind::Usage,
+                Sentence::new(
+                    format!(
+                        "write rows into {shown}: it holds something else; --parquet takes a new or empty folder, or with \
+                         --resume one of earlier rows"
+                    ),
+                    format!(
+                        "向 {shown} 写入行：其中是别的东西；--parquet 需要新的或空的文件夹，或配合 --resume 用早先的"
+                    ),
+                ),
+            );
+        }
         FolderError::PartMissing(_) => {
-            (Kind::Input, format!("resume the rows in {shown}: {error}"))
+            let place = Sentence::new(
+                format!("resume the rows in {shown}"),
+                format!("续写 {shown} 中的行"),
+            );
+            (Kind::Input, place, None)
         }
-        FolderError::Folder(_) | FolderError::Manifest(ManifestError::File(_)) => (
-            Kind::Run,
-            format!(
-                "write rows into {shown}: {error}; give --parquet a folder that can be written, on a disk with free \
-                 space; --resume goes on"
-            ),
-        ),
-        FolderError::Manifest(ManifestError::Damaged { .. }) => {
-            (Kind::Input, format!("write rows into {shown}: {error}"))
+        FolderError::Folder(_) | FolderError::Manifest(ManifestError::File(_)) => {
+            let advice = Sentence::new(
+                "give --parquet a folder that can be written, on a disk with free space; --resume goes on",
+                "请给 --parquet 一个可写的文件夹，且磁盘有空间；--resume 继续",
+            );
+            (Kind::Run, into, Some(advice))
         }
-        FolderError::Manifest(ManifestError::Exists) => (
-            Kind::Usage,
-            format!("write rows into {shown}: {error}; --resume goes on with that run"),
-        ),
+        FolderError::Manifest(ManifestError::Damaged { .. }) => (Kind::Input, into, None),
+        FolderError::Manifest(ManifestError::Exists) => {
+            let advice = Sentence::new("--resume goes on with that run", "--resume 继续那次运行");
+            (Kind::Usage, into, Some(advice))
+        }
         FolderError::Manifest(ManifestError::Busy | ManifestError::Other(_)) => {
-            (Kind::Usage, format!("write rows into {shown}: {error}"))
+            (Kind::Usage, into, None)
         }
     };
-    Failure::new(kind, problem)
+    let problem = place.and(&told);
+    Failure::new(
+        kind,
+        match advice {
+            Some(advice) => Sentence::joined(&[problem, advice]),
+            None => problem,
+        },
+    )
 }
 
 fn not_written(error: &TableError) -> Failure {
-    let problem = format!(
-        "write {error}; give --parquet a folder that can be written, on a disk with free space; --resume goes on"
+    let problem = Sentence::new(
+        format!(
+            "write {error}; give --parquet a folder that can be written, on a disk with free space; --resume goes on"
+        ),
+        format!("写入 {error}；请给 --parquet 一个可写的文件夹，且磁盘有空间；--resume 继续"),
     );
     Failure::new(Kind::Run, problem)
 }
 
 fn not_listed(analyze: &Analyze, error: &std::io::Error) -> Failure {
     let list = analyze.archive.files_from.as_deref().unwrap_or(Path::new("-")).display();
-    let problem = format!("read the list of --files-from {list}: {error}; it has a name a line");
+    let problem = Sentence::new(
+        format!("read the list of --files-from {list}: {error}; it has a name a line"),
+        format!("读取 --files-from {list} 的列表：{error}；每行一个文件名"),
+    );
     Failure::new(Kind::Input, problem)
 }

@@ -2,6 +2,7 @@
 
 use super::{Analyze, TOP_OF_BOTH, input};
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use crate::terminal::{answer_layout, print, print_json, remark};
 use fullpipe_analyze::{Capture, Error};
 use fullpipe_flow::capture::Packet;
@@ -22,10 +23,13 @@ pub struct NamedPoint {
 }
 
 /// Parses `NAME=FILE[,FILE]..`.
-pub fn named_point(text: &str) -> Result<NamedPoint, String> {
+pub fn named_point(text: &str) -> Result<NamedPoint, Sentence> {
     let (name, files) = text.split_once('=').unwrap_or_default();
     if name.is_empty() || files.is_empty() {
-        return Err("write NAME=FILE, or NAME=FILE,FILE for the files of a ring".into());
+        return Err(Sentence::new(
+            "write NAME=FILE, or NAME=FILE,FILE for the files of a ring",
+            "请写 NAME=FILE，或用 NAME=FILE,FILE 给出一组循环文件",
+        ));
     }
     let files = files.split(',').filter(|file| !file.is_empty()).map(PathBuf::from).collect();
     Ok(NamedPoint { name: name.into(), files })
@@ -101,7 +105,7 @@ impl SeenFromAll {
             });
             seen.push(alone.finish());
             for problem in input::problems(read.err().into_iter().collect())? {
-                remark(&format!("fullpipe: {problem}"));
+                remark(&format!("fullpipe: {}", Sentence::from(&problem).here()));
                 is_whole = false;
             }
         }
@@ -122,9 +126,14 @@ impl SeenFromAll {
         let apart = pairs.iter().position(|pair| pair.connections.is_empty()).filter(|_| *is_whole);
         apart.map_or(Ok(Analyze::code(*is_whole)), |at| {
             let (a, b) = (&names[at], &names[at + 1]);
-            let problem = format!(
-                "{command}: no connection is in both {a} and {b}; were both taken at the same \
-                 time, and do both have TCP headers?"
+            let problem = Sentence::new(
+                format!(
+                    "{command}: no connection is in both {a} and {b}; were both taken at the same \
+                     time, and do both have TCP headers?"
+                ),
+                format!(
+                    "{command}：没有连接同时出现在 {a} 和 {b} 中；两者是否同时抓取，是否都有 TCP 头？"
+                ),
             );
             Err(Failure::new(Kind::Run, problem))
         })
@@ -178,13 +187,22 @@ impl SeenAlone {
 fn points(analyze: &Analyze) -> Result<Vec<(String, Capture)>, Failure> {
     if !analyze.both {
         if analyze.point.len() < 2 {
-            let problem = "analyze --point: one place is compared with none; name two and more";
-            return Err(usage(problem.into()));
+            return Err(Failure::new(
+                Kind::Usage,
+                Sentence::new(
+                    "analyze --point: one place is compared with none; name two and more",
+                    "analyze --point：只有一处，无从比较；请给出两处或更多",
+                ),
+            ));
         }
         let opened = analyze.point.iter().map(|point| {
             let capture = input::captures(&point.files, true)?.into_iter().next();
-            let problem = format!("analyze --point: {} has no files", point.name);
-            Ok((point.name.clone(), capture.ok_or_else(|| usage(problem))?))
+            let problem = Sentence::new(
+                format!("analyze --point: {} has no files", point.name),
+                format!("analyze --point：{} 没有文件", point.name),
+            );
+            let capture = capture.ok_or_else(|| Failure::new(Kind::Usage, problem))?;
+            Ok((point.name.clone(), capture))
         });
         return opened.collect();
     }
@@ -195,17 +213,20 @@ fn points(analyze: &Analyze) -> Result<Vec<(String, Capture)>, Failure> {
 fn two(files: &[PathBuf], command: &str) -> Result<Vec<(String, Capture)>, Failure> {
     let count = files.len();
     if count != 2 {
-        return Err(usage(format!(
-            "{command}: it compares two captures, and {count} are named; for more places, or \
-             several files of one: analyze --point NAME=FILE,FILE --point NAME=FILE .."
-        )));
+        let problem = Sentence::new(
+            format!(
+                "{command}: it compares two captures, and {count} are named; for more places, or \
+                 several files of one: analyze --point NAME=FILE,FILE --point NAME=FILE .."
+            ),
+            format!(
+                "{command}：它比较两个抓包，而给出了 {count} 个；更多处或一处的多个文件请用：analyze --point \
+                 NAME=FILE,FILE --point NAME=FILE .."
+            ),
+        );
+        return Err(Failure::new(Kind::Usage, problem));
     }
     let captures = input::captures(files, false)?;
     Ok(captures.into_iter().map(|capture| (capture.name().to_owned(), capture)).collect())
-}
-
-fn usage(problem: String) -> Failure {
-    Failure::new(Kind::Usage, problem)
 }
 
 fn show(

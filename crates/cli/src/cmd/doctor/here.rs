@@ -2,6 +2,7 @@
 
 use super::{Ability, Obstacle};
 use crate::cmd::window::cgroup;
+use crate::sentence::Sentence;
 use fullpipe_agent::Agent;
 use fullpipe_kernel::host::Host;
 use fullpipe_kernel::host::sysctl::{self, Name};
@@ -15,35 +16,56 @@ use fullpipe_model::units::Bytes;
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 
-const BY_ROOT: &str = "run it as root (sudo)";
+fn by_root() -> Sentence {
+    Sentence::new("run it as root (sudo)", "请以 root 运行（sudo）")
+}
 
 /// What works on the machine itself.
 pub fn abilities() -> Vec<Ability> {
+    let watch = Sentence::as_is("why, top, export");
+    let contained = Sentence::new("why, top, export: containers", "why, top, export：容器");
+    let whose = Sentence::new(
+        "why, top, export: whose a connection is",
+        "why, top, export：连接属于哪个进程",
+    );
+    let asked = Sentence::new("why: what an application asked for", "why：应用设置了什么");
+    let real = Sentence::new("lab run and test in real time", "lab run 和 test，实时");
     vec![
-        Ability::of("sockets", "why, top, export", sockets()),
-        Ability::of("other_network_namespaces", "why, top, export: containers", namespaces()),
-        Ability::of("other_processes", "why, top, export: whose a connection is", processes()),
-        Ability::of("socket_options", "why: what an application asked for", socket_options()),
-        Ability::of("packets", "why URL", packets()),
-        Ability::of("window_agent", "window", agent()),
-        Ability::of("control_groups", "window run", control_groups()),
-        Ability::of("settings", "tune apply", settings()),
-        Ability::of("congestion_controls", "test, lab run, relay", congestion_controls()),
-        Ability::of("guest_kernels", "prove, lab run --engine virtual", guest_kernels()),
-        Ability::of("clock", "lab run and test in real time", clock()),
-        Ability::of("quiet", "lab run and test in real time", quiet()),
+        Ability::of(("sockets", "套接字"), watch, sockets()),
+        Ability::of(("other_network_namespaces", "其他网络命名空间"), contained, namespaces()),
+        Ability::of(("other_processes", "其他进程"), whose, processes()),
+        Ability::of(("socket_options", "套接字选项"), asked, socket_options()),
+        Ability::of(("packets", "数据包"), Sentence::as_is("why URL"), packets()),
+        Ability::of(("window_agent", "窗口代理"), Sentence::as_is("window"), agent()),
+        Ability::of(("control_groups", "控制组"), Sentence::as_is("window run"), control_groups()),
+        Ability::of(("settings", "设置"), Sentence::as_is("tune apply"), settings()),
+        Ability::of(
+            ("congestion_controls", "拥塞控制算法"),
+            Sentence::as_is("test, lab run, relay"),
+            congestion_controls(),
+        ),
+        Ability::of(
+            ("guest_kernels", "客户机内核"),
+            Sentence::as_is("prove, lab run --engine virtual"),
+            guest_kernels(),
+        ),
+        Ability::of(("clock", "时钟"), real.clone(), clock()),
+        Ability::of(("quiet", "机器空闲"), real, quiet()),
     ]
 }
 
 /// The sockets of this network namespace, by sock_diag.
-fn sockets() -> Result<String, Obstacle> {
+fn sockets() -> Result<Sentence, Obstacle> {
     let mut connections = 0;
     SockDiag::open()?.each(&mut |_| connections += 1)?;
-    Ok(format!("{connections} connections in this network namespace"))
+    Ok(Sentence::new(
+        format!("{connections} connections in this network namespace"),
+        format!("此网络命名空间中有 {connections} 个连接"),
+    ))
 }
 
 /// Those of other network namespaces.
-fn namespaces() -> Result<String, Obstacle> {
+fn namespaces() -> Result<Sentence, Obstacle> {
     let all = NetNs::all("this host")?;
     // The first one is the own.
     let others = &all[1..];
@@ -51,60 +73,80 @@ fn namespaces() -> Result<String, Obstacle> {
         SockDiag::open_in(namespace)?;
     }
     if others.is_empty() && !processes::sees_all() {
-        return Err(Obstacle::new("those of other users' processes cannot be seen", BY_ROOT));
+        let found = Sentence::new(
+            "those of other users' processes cannot be seen",
+            "看不到其他用户的进程所在的命名空间",
+        );
+        return Err(Obstacle::new(found, by_root()));
     }
-    Ok(format!("{} beside this one", others.len()))
+    let count = others.len();
+    Ok(Sentence::new(format!("{count} beside this one"), format!("除此之外还有 {count} 个")))
 }
 
-fn processes() -> Result<&'static str, Obstacle> {
+fn processes() -> Result<Sentence, Obstacle> {
     if processes::sees_all() {
-        return Ok("the descriptors of every process can be read");
+        return Ok(Sentence::new(
+            "the descriptors of every process can be read",
+            "可以读取每个进程的描述符",
+        ));
     }
-    let advice = "run it as root (sudo), or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
-    Err(Obstacle::new("only this user's processes can be looked into", advice))
+    let found =
+        Sentence::new("only this user's processes can be looked into", "只能查看当前用户的进程");
+    let advice = Sentence::new(
+        "run it as root (sudo), or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+        "请以 root 运行（sudo），或赋予 CAP_SYS_PTRACE 和 CAP_DAC_READ_SEARCH",
+    );
+    Err(Obstacle::new(found, advice))
 }
 
 /// Those of a socket of our own, by the way that leads to others', which containers may forbid.
-fn socket_options() -> Result<&'static str, Obstacle> {
+fn socket_options() -> Result<Sentence, Obstacle> {
     let socket = TcpListener::bind("127.0.0.1:0").map_err(|cause| {
-        Obstacle::new(format!("open a socket on loopback: {cause}"), "bring up the device lo")
+        Obstacle::new(
+            Sentence::new("open a socket on loopback", "在环回上打开套接字").with(&cause),
+            Sentence::new("bring up the device lo", "请启用设备 lo"),
+        )
     })?;
     let number = u32::try_from(socket.as_raw_fd()).unwrap_or_default();
     socket_options::read(Descriptor { pid: std::process::id(), number })?;
-    Ok("a socket was looked into by pidfd_getfd")
+    Ok(Sentence::new(
+        "a socket was looked into by pidfd_getfd",
+        "已通过 pidfd_getfd 查看一个套接字",
+    ))
 }
 
 /// A packet socket on loopback, which is everywhere.
-fn packets() -> Result<&'static str, Obstacle> {
+fn packets() -> Result<Sentence, Obstacle> {
     let opened =
         NetNs::current("this host").and_then(|ns| PacketRing::open(&ns, "lo", 0, Bytes::new(96)));
     match opened {
-        Ok(_) => Ok("a packet socket was opened"),
+        Ok(_) => Ok(Sentence::new("a packet socket was opened", "已打开一个数据包套接字")),
         Err(refused) => Err(Obstacle {
-            advice: Some(
+            advice: Some(Sentence::new(
                 "run it as root (sudo), or with CAP_NET_RAW and CAP_SYS_ADMIN; without it, \
-                 sockets alone answer"
-                    .into(),
-            ),
+                 sockets alone answer",
+                "请以 root 运行（sudo），或赋予 CAP_NET_RAW 和 CAP_SYS_ADMIN；否则只由套接字回答",
+            )),
             ..refused.into()
         }),
     }
 }
 
-fn agent() -> Result<&'static str, Obstacle> {
+fn agent() -> Result<Sentence, Obstacle> {
     Agent::check()?;
-    Ok("the kernel takes the BPF program")
+    Ok(Sentence::new("the kernel takes the BPF program", "内核接受 BPF 程序"))
 }
 
-fn control_groups() -> Result<String, Obstacle> {
-    let home = cgroup::check().map_err(|failure| Obstacle::whole(failure.message()))?;
-    Ok(format!("groups can be made in {}", home.display()))
+fn control_groups() -> Result<Sentence, Obstacle> {
+    let home = cgroup::check().map_err(|failure| Obstacle::whole(failure.message().clone()))?;
+    let home = home.display();
+    Ok(Sentence::new(format!("groups can be made in {home}"), format!("可以在 {home} 中创建组")))
 }
 
 /// Whether a setting may be written; nothing is.
-fn settings() -> Result<&'static str, Obstacle> {
+fn settings() -> Result<Sentence, Obstacle> {
     sysctl::may_write_own(&name("net.ipv4.tcp_rmem"))?;
-    Ok("net.ipv4.tcp_rmem may be set")
+    Ok(Sentence::new("net.ipv4.tcp_rmem may be set", "可以设置 net.ipv4.tcp_rmem"))
 }
 
 fn name(sysctl: &str) -> Name {
@@ -112,53 +154,79 @@ fn name(sysctl: &str) -> Name {
 }
 
 /// Which ones there are. BBR is what findings advise against loss.
-fn congestion_controls() -> Result<String, Obstacle> {
+fn congestion_controls() -> Result<Sentence, Obstacle> {
     let allowed = sysctl::read_own(&name("net.ipv4.tcp_allowed_congestion_control"))?;
     let available = sysctl::read_own(&name("net.ipv4.tcp_available_congestion_control"))?;
     let (allowed, available) = (allowed.unwrap_or_default(), available.unwrap_or_default());
-    let found = format!("there are {}; everybody may use {}", available.trim(), allowed.trim());
+    let (everybody, all) = (allowed.trim(), available.trim());
+    let found = Sentence::new(
+        format!("there are {all}; everybody may use {everybody}"),
+        format!("有 {all}；任何人可用 {everybody}"),
+    );
     if available.split_whitespace().any(|one| one == "bbr") {
         return Ok(found);
     }
-    Err(Obstacle::new(found, "load bbr as root: modprobe tcp_bbr"))
+    let advice =
+        Sentence::new("load bbr as root: modprobe tcp_bbr", "请以 root 加载 bbr：modprobe tcp_bbr");
+    Err(Obstacle::new(found, advice))
 }
 
-fn guest_kernels() -> Result<String, Obstacle> {
-    let kernels = Kernel::cached().map_err(Obstacle::whole)?;
+fn guest_kernels() -> Result<Sentence, Obstacle> {
+    let kernels = Kernel::cached().map_err(|error| Obstacle::whole(&error))?;
     if kernels.is_empty() {
-        let advice = "build them, some 6 minutes each, once (fullpipe lab kernel build), or \
-                      install a release's (fullpipe lab kernel install FILE)";
-        return Err(Obstacle::new("this user has none", advice));
+        let advice = Sentence::new(
+            "build them, some 6 minutes each, once (fullpipe lab kernel build), or install a \
+             release's (fullpipe lab kernel install FILE)",
+            "请构建一次，每个约 6 分钟（fullpipe lab kernel build），或安装发布版的（fullpipe lab \
+             kernel install FILE）",
+        );
+        return Err(Obstacle::new(Sentence::new("this user has none", "当前用户没有"), advice));
     }
     let releases: Vec<String> = kernels.into_iter().map(|one| one.release).collect();
-    Ok(releases.join(", "))
+    Ok(Sentence::as_is(releases.join(", ")))
 }
 
 /// A clock that is read without a trap: figures in real time rest on it.
-fn clock() -> Result<String, Obstacle> {
+fn clock() -> Result<Sentence, Obstacle> {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let source = std::fs::read_to_string(path).unwrap_or_default();
     match source.trim() {
         slow @ ("hpet" | "acpi_pm" | "pit" | "jiffies") => Err(Obstacle::new(
-            format!("the clock source is {slow}, which is slow to read"),
-            "boot with clocksource=tsc where the CPU's is stable",
+            Sentence::new(
+                format!("the clock source is {slow}, which is slow to read"),
+                format!("时钟源为 {slow}，读取很慢"),
+            ),
+            Sentence::new(
+                "boot with clocksource=tsc where the CPU's is stable",
+                "若 CPU 的 tsc 稳定，请以 clocksource=tsc 启动",
+            ),
         )),
-        "" => Ok("the kernel does not say which clock it reads".into()),
-        source => Ok(format!("the clock source is {source}")),
+        "" => Ok(Sentence::new(
+            "the kernel does not say which clock it reads",
+            "内核没有说明读取哪个时钟",
+        )),
+        source => {
+            Ok(Sentence::new(format!("the clock source is {source}"), format!("时钟源为 {source}")))
+        }
     }
 }
 
 /// What other programs leave of the CPUs: a run among them measures them, too.
-fn quiet() -> Result<String, Obstacle> {
+fn quiet() -> Result<Sentence, Obstacle> {
     let Host { cpus, load_average, .. } = Host::read();
     let Some(load) = load_average else {
-        return Ok("the kernel does not say how busy it is".into());
+        return Ok(Sentence::new("the kernel does not say how busy it is", "内核没有说明它有多忙"));
     };
-    let found = format!("{load:.1} programs wanted to run in the last minute");
+    let found = Sentence::new(
+        format!("{load:.1} programs wanted to run in the last minute"),
+        format!("最近一分钟平均有 {load:.1} 个程序要运行"),
+    );
     if load < cpus as f64 {
         return Ok(found);
     }
-    let advice = "end others, or run in virtual time (lab run --engine virtual), which they do \
-                  not disturb";
+    let advice = Sentence::new(
+        "end others, or run in virtual time (lab run --engine virtual), which they do not disturb",
+        "请结束其他程序，或在不受其影响的虚拟时间中运行（lab run --engine virtual）",
+    );
     Err(Obstacle::new(found, advice))
 }

@@ -1,6 +1,7 @@
 //! What the lab and `link` need, tried in namespaces that end with the command.
 
 use super::{Ability, Obstacle};
+use crate::sentence::Sentence;
 use fullpipe_kernel::Refused;
 use fullpipe_kernel::network::netns::NetNs;
 use fullpipe_kernel::network::port::{PortConfig, PortKind, PortPair};
@@ -9,17 +10,29 @@ use fullpipe_kernel::socket::transparent;
 use fullpipe_model::units::Bytes;
 
 /// What needs namespaces.
-pub const COMMANDS: &str = "lab run, demo, link -- CMD";
+pub fn commands() -> Sentence {
+    Sentence::as_is("lab run, demo, link -- CMD")
+}
 
 const MTU: Bytes = Bytes::new(1500);
 
 /// What works in namespaces of one's own.
 pub fn abilities() -> Vec<Ability> {
+    let fast =
+        Sentence::new("lab run, demo and link, at full speed", "lab run、demo 和 link，全速");
+    let slow = Sentence::new(
+        "lab run, demo and link where tun does not work",
+        "lab run、demo 和 link，在 tun 不可用时",
+    );
+    let netem_link = Sentence::new(
+        "lab run with link.engine = \"netem\"",
+        "lab run，link.engine = \"netem\" 时",
+    );
     vec![
-        Ability::of("tun", "lab run, demo and link, at full speed", tun()),
-        Ability::of("veth", "lab run, demo and link where tun does not work", veth()),
-        Ability::of("netem", "lab run with link.engine = \"netem\"", netem()),
-        Ability::of("nftables", "link -- CMD", nftables()),
+        Ability::of(("tun", "tun"), fast, tun()),
+        Ability::of(("veth", "veth"), slow, veth()),
+        Ability::of(("netem", "netem"), netem_link, netem()),
+        Ability::of(("nftables", "nftables"), Sentence::as_is("link -- CMD"), nftables()),
     ]
 }
 
@@ -32,22 +45,22 @@ fn with_hosts<T>(
     make(&a, &b)
 }
 
-fn tun() -> Result<&'static str, Obstacle> {
+fn tun() -> Result<Sentence, Obstacle> {
     with_hosts(|a, b| PortPair::of_kind(PortKind::Tun, a, b, MTU))?;
-    Ok("two devices made from /dev/net/tun")
+    Ok(Sentence::new("two devices made from /dev/net/tun", "已由 /dev/net/tun 创建两个设备"))
 }
 
-fn veth() -> Result<&'static str, Obstacle> {
+fn veth() -> Result<Sentence, Obstacle> {
     with_hosts(|a, b| PortPair::of_kind(PortKind::Veth, a, b, MTU))?;
-    Ok("two pairs made, with packet sockets")
+    Ok(Sentence::new("two pairs made, with packet sockets", "已创建两对设备及其数据包套接字"))
 }
 
-fn netem() -> Result<&'static str, Obstacle> {
+fn netem() -> Result<Sentence, Obstacle> {
     with_hosts(|a, b| Wire::create(a, b, MTU, 1))?;
-    Ok("the kernel has sch_netem")
+    Ok(Sentence::new("the kernel has sch_netem", "内核有 sch_netem"))
 }
 
-fn nftables() -> Result<&'static str, Obstacle> {
+fn nftables() -> Result<Sentence, Obstacle> {
     transparent::nft(&NetNs::create("gateway")?, "add table inet fullpipe\n")?;
-    Ok("nft made a table")
+    Ok(Sentence::new("nft made a table", "nft 已创建一张表"))
 }

@@ -4,6 +4,7 @@
 //! it waits, and then pushes what is so by then. Nothing piles up.
 
 use super::otlp::Encoder;
+use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
 use fullpipe_kernel::host::clock;
 use fullpipe_model::units::{Duration, Instant};
@@ -37,20 +38,33 @@ pub struct Collector {
 }
 
 impl std::str::FromStr for Collector {
-    type Err = String;
+    type Err = Sentence;
 
-    fn from_str(text: &str) -> Result<Collector, String> {
-        let wrong = |why: &str| format!("'{text}' {why}; try http://127.0.0.1:4318");
-        let uri: Uri = text.parse().map_err(|error| wrong(&format!("is no URL: {error}")))?;
+    fn from_str(text: &str) -> Result<Collector, Sentence> {
+        let wrong = |english: &str, chinese: &str| {
+            Sentence::new(
+                format!("'{text}' {english}; try http://127.0.0.1:4318"),
+                format!("'{text}' {chinese}；可试 http://127.0.0.1:4318"),
+            )
+        };
+        let uri: Uri = text.parse().map_err(|error| {
+            wrong(&format!("is no URL: {error}"), &format!("不是 URL：{error}"))
+        })?;
         if uri.scheme_str() != Some("http") {
-            return Err(wrong("must begin with http://: a collector on this host adds TLS"));
+            return Err(wrong(
+                "must begin with http://: a collector on this host adds TLS",
+                "须以 http:// 开头：TLS 由本机的收集器添加",
+            ));
         }
         let Some(authority) = uri.authority().filter(|authority| !authority.host().is_empty())
         else {
-            return Err(wrong("names no host"));
+            return Err(wrong("names no host", "没有给出主机"));
         };
         if authority.as_str().contains('@') {
-            return Err(wrong("has a password, which would be sent in the clear"));
+            return Err(wrong(
+                "has a password, which would be sent in the clear",
+                "带有密码，会以明文发送",
+            ));
         }
         let target = match uri.path_and_query().map(|target| target.as_str()) {
             None | Some("" | "/") => PATH,
@@ -60,8 +74,10 @@ impl std::str::FromStr for Collector {
         Ok(Collector {
             address: format!("{}:{port}", authority.host()),
             authority: HeaderValue::from_str(authority.as_str())
-                .map_err(|e| wrong(&e.to_string()))?,
-            target: target.parse().map_err(|error| wrong(&format!("has no path: {error}")))?,
+                .map_err(|e| wrong(&e.to_string(), &e.to_string()))?,
+            target: target.parse().map_err(|error| {
+                wrong(&format!("has no path: {error}"), &format!("没有路径：{error}"))
+            })?,
         })
     }
 }
@@ -98,20 +114,31 @@ pub async fn push(collector: &Collector, interval: Duration, text: impl Fn() -> 
         let pause = match outcome {
             Ok(rejected) => {
                 if failures > 0 {
-                    remark(&format!("{} takes metrics again", collector.address));
+                    let address = &collector.address;
+                    remark(&either(
+                        format!("{address} takes metrics again"),
+                        format!("{address} 恢复接收指标"),
+                    ));
                 }
                 failures = 0;
                 if let Some(why) = rejected {
-                    remark(&format!("{} dropped values: {why}", collector.address));
+                    let address = &collector.address;
+                    remark(&either(
+                        format!("{address} dropped values: {why}"),
+                        format!("{address} 丢弃了一些值：{why}"),
+                    ));
                 }
                 interval
             }
             Err(Refused { why, pause }) => {
                 if failures == 0 {
-                    remark(&format!(
-                        "push to http://{}{}: {why}; trying again with longer and longer pauses, \
-                         up to {PAUSE_MAX}",
-                        collector.address, collector.target
+                    let url = format!("http://{}{}", collector.address, collector.target);
+                    remark(&either(
+                        format!(
+                            "push to {url}: {why}; trying again with longer and longer pauses, \
+                             up to {PAUSE_MAX}"
+                        ),
+                        format!("推送到 {url}：{why}；将以越来越长的间隔重试，最长 {PAUSE_MAX}"),
                     ));
                 }
                 failures += 1;
@@ -191,7 +218,7 @@ mod tests {
 
     #[test]
     fn addresses_without_a_path_get_that_of_metrics() {
-        let read = |text: &str| -> Result<(String, String), String> {
+        let read = |text: &str| -> Result<(String, String), Sentence> {
             let collector: Collector = text.parse()?;
             Ok((collector.address, collector.target.to_string()))
         };

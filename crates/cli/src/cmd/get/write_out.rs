@@ -4,6 +4,7 @@
 //! variables and their units are curl's: times in seconds with six digits, rates in bytes a second.
 
 use super::show::Fetched;
+use crate::sentence::Sentence;
 use fullpipe_model::units::Duration;
 
 /// The names that may stand in `%{..}`.
@@ -39,21 +40,29 @@ enum Piece {
 }
 
 impl std::str::FromStr for Template {
-    type Err = String;
+    type Err = Sentence;
 
-    fn from_str(text: &str) -> Result<Template, String> {
+    fn from_str(text: &str) -> Result<Template, Sentence> {
         if text.starts_with('@') {
-            return Err("a format from a file (@FILE) is curl's alone; give the format here".into());
+            return Err(Sentence::new(
+                "a format from a file (@FILE) is curl's alone; give the format here",
+                "来自文件的格式（@FILE）只有 curl 支持；请在这里直接给出格式",
+            ));
         }
         let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(c) = rest.chars().next() {
             let after = &rest[c.len_utf8()..];
             if c == '%' && after.starts_with('{') {
-                let (name, end) = after[1..]
-                    .split_once('}')
-                    .ok_or_else(|| format!("'%{after}' has no closing brace"))?;
+                let (name, end) = after[1..].split_once('}').ok_or_else(|| {
+                    let what = format!("'%{after}' has no closing brace");
+                    Sentence::new(what, format!("'%{after}' 没有右花括号"))
+                })?;
                 let known = NAMES.iter().find(|known| **known == name).ok_or_else(|| {
-                    format!("'%{{{name}}}' is unknown here; known are {}", NAMES.join(", "))
+                    let known = NAMES.join(", ");
+                    Sentence::new(
+                        format!("'%{{{name}}}' is unknown here; known are {known}"),
+                        format!("这里没有 '%{{{name}}}'；可用的是 {known}"),
+                    )
                 })?;
                 pieces.push(Piece::Text(std::mem::take(&mut plain)));
                 pieces.push(Piece::Name(known));
@@ -147,7 +156,7 @@ mod tests {
             [("%{speed}", "unknown here"), ("%{time_total", "closing brace"), ("@file", "@FILE")]
         {
             let problem = format.parse::<Template>().unwrap_err();
-            assert!(problem.contains(why), "{problem}");
+            assert!(problem.english().contains(why), "{problem}");
         }
     }
 

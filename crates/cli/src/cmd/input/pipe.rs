@@ -6,6 +6,7 @@
 //! other end closes, for [`PATIENCE`] at most. The second Ctrl-C ends the program.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::either;
 use crate::terminal::remark;
 use fullpipe_kernel::host::clock;
 use fullpipe_kernel::process::wait::{PollFd, PollFlags, ready};
@@ -57,7 +58,10 @@ impl Pipe {
     fn wait(&mut self) -> Result<bool> {
         loop {
             if self.interrupt.is_set() && self.ends.is_none() {
-                remark("fullpipe: interrupted: reporting what was read so far");
+                remark(either(
+                    "fullpipe: interrupted: reporting what was read so far",
+                    "fullpipe: 已中断：报告此前读取的内容",
+                ));
                 self.ends = Some(clock::now() + PATIENCE);
             }
             let left = self.ends.map(|ends| ends.since(clock::now()));

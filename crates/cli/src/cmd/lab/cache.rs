@@ -1,7 +1,8 @@
 //! `fullpipe lab cache`: results of runs in virtual time that need not run again.
 
 use crate::failure::{Failure, Kind};
-use crate::terminal::{layout, print, print_json, remark};
+use crate::sentence::{Sentence, either};
+use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::{Args, Subcommand};
 use fullpipe_flow::schema::RunRow;
 use fullpipe_lab::Engine;
@@ -31,7 +32,11 @@ pub fn of_runs(engine: &Engine) -> Option<fullpipe_lab::Cache> {
     }
     let cache = fullpipe_lab::Cache::of_user();
     cache.unwrap_or_else(|error| {
-        remark(&format!("fullpipe: the cache is not used: {error}"));
+        let why = Sentence::from(&error);
+        remark(&either(
+            format!("fullpipe: the cache is not used: {}", why.english()),
+            format!("fullpipe: 不使用缓存：{}", why.chinese()),
+        ));
         None
     })
 }
@@ -39,9 +44,12 @@ pub fn of_runs(engine: &Engine) -> Option<fullpipe_lab::Cache> {
 impl Cache {
     pub fn run(self) -> Result<u8, Failure> {
         let cache =
-            fullpipe_lab::Cache::of_user().map_err(|error| Failure::new(Kind::Missing, error))?;
-        let cache = cache
-            .ok_or_else(|| Failure::new(Kind::Missing, "find cache: set HOME or XDG_CACHE_HOME"))?;
+            fullpipe_lab::Cache::of_user().map_err(|error| Failure::new(Kind::Missing, &error))?;
+        let cache = cache.ok_or_else(|| {
+            let what = "find cache: set HOME or XDG_CACHE_HOME";
+            let told = Sentence::new(what, "查找缓存：请设置 HOME 或 XDG_CACHE_HOME");
+            Failure::new(Kind::Missing, told)
+        })?;
         match self {
             Cache::List(list) => list.run(&cache),
             Cache::Clean(clean) => clean.run(&cache),
@@ -99,12 +107,12 @@ impl List {
             return Ok(0);
         }
         let mut table = Table::new([
-            Column::text("run"),
+            Column::text(either("run", "运行")),
             Column::count("#"),
-            Column::text("kernel").leaves(2),
+            Column::text(either("kernel", "内核")).leaves(2),
             Column::figure("goodput", "Mbit/s"),
-            Column::figure("size", "MB").leaves(1),
-            Column::text("used").leaves(3),
+            Column::figure(either("size", "大小"), "MB").leaves(1),
+            Column::text(either("used", "上次使用")).leaves(3),
         ]);
         for run in &kept {
             let goodput = figure::mbit_per_s(run.row.goodput);
@@ -120,15 +128,15 @@ impl List {
             table.row(row);
         }
         if !table.is_empty() {
-            print(&format!("{}\n", table.render(layout())))?;
+            print(&format!("{}\n", table.render(answer_layout())))?;
         }
-        let runs = if kept.len() == 1 { "run" } else { "runs" };
+        let (count, limit) = (kept.len(), cache.limit());
+        let runs = if count == 1 { "run" } else { "runs" };
         let folder = cache.folder().display().to_string();
-        print(&format!(
-            "{} {runs}, {total} of {} in {}\n",
-            kept.len(),
-            cache.limit(),
-            escape::in_line(&folder)
+        let folder = escape::in_line(&folder);
+        print(&either(
+            format!("{count} {runs}, {total} of {limit} in {folder}\n"),
+            format!("{count} 次运行，共 {total}（上限 {limit}），在 {folder}\n"),
         ))?;
         Ok(0)
     }
@@ -159,17 +167,19 @@ impl Clean {
     fn run(self, cache: &fullpipe_lab::Cache) -> Result<u8, Failure> {
         let (removed, bytes) = cache.clean(self.keep).map_err(|cause| {
             let folder = cache.folder().display();
-            Failure::new(
-                Kind::Run,
+            let told = Sentence::new(
                 format!("clean cache {folder}: {cause}; remove the folder by hand"),
-            )
+                format!("清理缓存 {folder}：{cause}；请手动删除该文件夹"),
+            );
+            Failure::new(Kind::Run, told)
         })?;
         if self.json {
             print_json(&Removed { removed, bytes: bytes.get() })?;
         } else {
-            print(&format!(
-                "Removed {removed} {}, {bytes}.\n",
-                if removed == 1 { "run" } else { "runs" }
+            let runs = if removed == 1 { "run" } else { "runs" };
+            print(&either(
+                format!("Removed {removed} {runs}, {bytes}.\n"),
+                format!("已删除 {removed} 次运行，{bytes}。\n"),
             ))?;
         }
         Ok(0)

@@ -5,7 +5,8 @@ use super::engine::{Choice, Name};
 use super::in_sandbox;
 use super::run::{default_folder, run_all};
 use crate::failure::{Failure, Kind};
-use crate::terminal::{layout, print, print_json, remark};
+use crate::sentence::{Sentence, either};
+use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::schema::RunRow;
 use fullpipe_lab::{Engine, FailedRun, Options, load_scenarios, plan};
@@ -103,11 +104,12 @@ impl Compare {
                     let sweep = run_all(inside, &plan(&side.scenarios, self.repeat), &options)?;
                     for FailedRun { error, .. } in &sweep.failures {
                         failed = true;
-                        remark(&format!("fullpipe: {}: {error}", side.label));
+                        let told = Sentence::from(error).of(&side.label);
+                        remark(&format!("fullpipe: {}", told.here()));
                     }
                     rows.push(sweep.rows);
                 }
-                remark(&format!("Results: {}", out.display()));
+                remark(&format!("{}{}", either("Results: ", "结果："), out.display()));
                 let code = self.show(
                     ComparedRows { source: &sides[0].label, rows: &rows[0] },
                     ComparedRows { source: &sides[1].label, rows: &rows[1] },
@@ -119,8 +121,13 @@ impl Compare {
             let given = self.sources.len();
             return Err(Failure::new(
                 Kind::Usage,
-                format!(
-                    "compare results: got {given}, need two; or vary scenarios with --kernel or --with"
+                Sentence::new(
+                    format!(
+                        "compare results: got {given}, need two; or vary scenarios with --kernel or --with"
+                    ),
+                    format!(
+                        "比较结果：给出了 {given} 个，需要两个；或用 --kernel 或 --with 改变场景"
+                    ),
                 ),
             ));
         };
@@ -160,21 +167,26 @@ impl Compare {
     fn show(&self, a: ComparedRows<'_>, b: ComparedRows<'_>) -> Result<u8, Failure> {
         let comparison = Comparison::new(a, b, &self.fail_on);
         if comparison.compared() == 0 {
+            let (a, b) = (a.source, b.source);
             if comparison.failed() > 0 {
-                let problem = format!(
-                    "compare {} and {}: no row succeeded on both sides",
-                    a.source, b.source
-                );
                 return Err(Failure::new(
                     Kind::Run,
-                    format!("{problem}; their `error` says why they failed"),
+                    Sentence::new(
+                        format!(
+                            "compare {a} and {b}: no row succeeded on both sides; their `error` says why they failed"
+                        ),
+                        format!("比较 {a} 与 {b}：没有一行在两边都成功；其 `error` 说明失败的原因"),
+                    ),
                 ));
             }
-            let problem =
-                format!("compare {} and {}: they have no row name in common", a.source, b.source);
             return Err(Failure::new(
                 Kind::Input,
-                format!("{problem}; only rows with the same name are compared"),
+                Sentence::new(
+                    format!(
+                        "compare {a} and {b}: they have no row name in common; only rows with the same name are compared"
+                    ),
+                    format!("比较 {a} 与 {b}：没有同名的行；只比较同名的行"),
+                ),
             ));
         }
         if self.json {
@@ -182,7 +194,7 @@ impl Compare {
         } else {
             print(&comparison.render(
                 Extent { top: self.top, noise: self.noise, lateness: self.lateness },
-                layout(),
+                answer_layout(),
             ))?;
         }
         Ok(u8::from(comparison.is_worse()))
@@ -200,7 +212,13 @@ fn read(path: &Path) -> Result<Vec<RunRow>, Failure> {
     let bytes = std::fs::read(&file).map_err(|cause| cause.to_string());
     let read = bytes.and_then(|bytes| rows(&bytes).map_err(|cause| cause.to_string()));
     read.map_err(|cause| {
-        let hint = "give a folder of results, or what `lab run --json` or --jsonl printed";
-        Failure::new(Kind::Input, format!("read results {}: {cause}; {hint}", path.display()))
+        let path = path.display();
+        let told = Sentence::new(
+            format!(
+                "read results {path}: {cause}; give a folder of results, or what `lab run --json` or --jsonl printed"
+            ),
+            format!("读取结果 {path}：{cause}；请给出结果文件夹，或 `lab run --json` 或 --jsonl 的输出"),
+        );
+        Failure::new(Kind::Input, told)
     })
 }

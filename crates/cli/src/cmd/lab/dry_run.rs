@@ -1,7 +1,8 @@
 //! `fullpipe lab run --dry-run`: which runs there would be, and what their results depend on.
 
 use crate::failure::Failure;
-use crate::terminal::{layout, print, print_json, remark};
+use crate::sentence::either;
+use crate::terminal::{answer_layout, print, print_json, remark};
 use fullpipe_lab::{
     Engine, Kernel, Run, Shard, choose_kernel, keys, runs_of, unsuited_to_virtual_time,
 };
@@ -65,16 +66,28 @@ impl DryRun {
             })?;
             return Ok(0);
         }
-        let mut table =
-            Table::new([Column::text("run"), Column::count("#"), Column::text("depends on")]);
+        let mut table = Table::new([
+            Column::text(either("run", "运行")),
+            Column::count("#"),
+            Column::text(either("depends on", "依赖")),
+        ]);
         for run in &runs {
             // As much of a digest as a person compares.
             table.row([run.name.clone(), run.repetition.to_string(), run.key[..12].into()]);
         }
-        print(&table.render(layout()))?;
+        print(&table.render(answer_layout()))?;
         remark(&match self.shard {
-            Some(shard) => format!("\nShard {shard}: {} of {} runs", runs.len(), self.runs.len()),
-            None => format!("\n{} runs", runs.len()),
+            Some(shard) => {
+                let (ours, all) = (runs.len(), self.runs.len());
+                either(
+                    format!("\nShard {shard}: {ours} of {all} runs"),
+                    format!("\n分片 {shard}：{all} 次运行中的 {ours} 次"),
+                )
+            }
+            None => {
+                let all = runs.len();
+                either(format!("\n{all} runs"), format!("\n{all} 次运行"))
+            }
         });
         Ok(0)
     }

@@ -1,6 +1,7 @@
 //! `--engine` and `--kernel`: what runs the scenarios.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
 use clap::{Args, ValueEnum};
 use fullpipe_kernel::host::Host;
@@ -61,11 +62,37 @@ impl Choice {
         if self.truth && kernels.is_empty() {
             return Err(Failure::new(
                 Kind::Missing,
-                "choose kernel: none counts why its sockets do not send; build one with \
-                 `fullpipe lab kernel build --truth`",
+                Sentence::new(
+                    "choose kernel: none counts why its sockets do not send; build one with \
+                     `fullpipe lab kernel build --truth`",
+                    "选择内核：没有一个统计其套接字为什么不发送；请用 `fullpipe lab kernel build --truth` 构建",
+                ),
             ));
         }
         Ok(kernels)
+    }
+
+    /// Refuses what needs a guest kernel where there is none.
+    fn check(&self) -> Result<(), Failure> {
+        if self.engine == Name::Real && self.truth {
+            return Err(Failure::new(
+                Kind::Usage,
+                Sentence::new(
+                    "choose kernel: --truth works with --engine virtual only",
+                    "选择内核：--truth 只能与 --engine virtual 同用",
+                ),
+            ));
+        }
+        if self.engine == Name::Real && self.kernel.is_some() {
+            return Err(Failure::new(
+                Kind::Usage,
+                Sentence::new(
+                    "choose kernel: --kernel needs --engine virtual",
+                    "选择内核：--kernel 需要 --engine virtual",
+                ),
+            ));
+        }
+        Ok(())
     }
 
     /// Decides the engine and puts the requested kernel into the scenarios. Takes out rows that
@@ -79,30 +106,27 @@ impl Choice {
                 });
             }
         }
-        if self.engine == Name::Real && self.truth {
-            return Err(Failure::new(
-                Kind::Usage,
-                "choose kernel: --truth works with --engine virtual only",
-            ));
-        }
-        if self.engine == Name::Real && self.kernel.is_some() {
-            return Err(Failure::new(
-                Kind::Usage,
-                "choose kernel: --kernel needs --engine virtual",
-            ));
-        }
+        self.check()?;
         let kernels = match (self.engine, Kernel::cached()) {
             (Name::Real, _) => Vec::new(),
             (_, Ok(kernels)) => kernels,
             (Name::Auto, Err(error)) => {
-                remark(&format!("fullpipe: runs in real time, without a guest kernel: {error}"));
+                let why = Sentence::from(&error);
+                remark(&either(
+                    format!(
+                        "fullpipe: runs in real time, without a guest kernel: {}",
+                        why.english()
+                    ),
+                    format!("fullpipe: 实时运行，不用客户机内核：{}", why.chinese()),
+                ));
                 Vec::new()
             }
             (Name::Virtual, Err(error)) => return Err(error.into()),
         };
         let kernels = self.fitting(kernels)?;
         if let Some(release) = &self.kernel {
-            leave_out(scenarios, "--kernel overrides theirs", |asked| asked == release);
+            let why = either("--kernel overrides theirs", "--kernel 优先于它们的");
+            leave_out(scenarios, why, |asked| asked == release);
             for scenario in scenarios.iter_mut() {
                 scenario.kernel = Some(release.clone());
             }
@@ -111,7 +135,10 @@ impl Choice {
             || (self.engine == Name::Auto && kernels.is_empty() && self.kernel.is_none());
         if real {
             let running = Host::read().kernel;
-            let why = "this machine runs another; use --engine virtual";
+            let why = either(
+                "this machine runs another; use --engine virtual",
+                "本机运行的是另一个；请用 --engine virtual",
+            );
             leave_out(scenarios, why, |asked| Kernel::is_release(&running, asked));
             // Many kernels have no netem; any other row that needs it fails with a message of its
             // own.
@@ -119,14 +146,18 @@ impl Choice {
                 row.reference.cause.is_some() && row.link_engine == Some(LinkEngine::Netem)
             });
             for row in left_out {
-                remark(&format!(
-                    "left out: {}, which shows a cause by netem: use --engine virtual",
-                    row.name
+                let name = &row.name;
+                remark(&either(
+                    format!("left out: {name}, which shows a cause by netem: use --engine virtual"),
+                    format!("略去：{name}，它用 netem 显示原因：请用 --engine virtual"),
                 ));
             }
             return Ok(Engine::Real);
         }
-        let why = "it is not built: `fullpipe lab kernel build`";
+        let why = either(
+            "it is not built: `fullpipe lab kernel build`",
+            "它尚未构建：`fullpipe lab kernel build`",
+        );
         leave_out(scenarios, why, |asked| Kernel::find(&kernels, Some(asked)).is_some());
         // Check all kernels now, rather than fail after an hour.
         for scenario in
@@ -147,9 +178,10 @@ fn leave_out(scenarios: &mut Vec<Scenario>, why: &str, had: impl Fn(&str) -> boo
     });
     for scenario in left_out {
         let asked = scenario.kernel.as_deref().unwrap_or_default();
-        remark(&format!(
-            "left out: {}, which shows a cause under Linux {asked}: {why}",
-            scenario.name
+        let name = &scenario.name;
+        remark(&either(
+            format!("left out: {name}, which shows a cause under Linux {asked}: {why}"),
+            format!("略去：{name}，它在 Linux {asked} 上显示原因：{why}"),
         ));
     }
 }

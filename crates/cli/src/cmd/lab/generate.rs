@@ -1,6 +1,7 @@
 //! `fullpipe lab generate`: random scenarios whose limit is known.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::{print, remark};
 use clap::Args;
 use fullpipe_model::scenario::{generate, world};
@@ -51,7 +52,10 @@ impl Generate {
             Some(folder) => {
                 write(folder, &files)?;
                 let (count, shown) = (files.len(), folder.display());
-                remark(&format!("fullpipe: {count} scenarios are in {shown}"));
+                remark(&either(
+                    format!("fullpipe: {count} scenarios are in {shown}"),
+                    format!("fullpipe: {count} 个场景在 {shown}"),
+                ));
             }
             None => {
                 let texts: Vec<&str> = files.iter().map(|(_, text)| text.as_str()).collect();
@@ -81,10 +85,11 @@ impl Generate {
 
 fn failed(path: &Path, cause: std::io::Error) -> Failure {
     let shown = path.display();
-    Failure::new(
-        Kind::Run,
+    let told = Sentence::new(
         format!("write scenarios to {shown}: {cause}; choose another place with --output"),
-    )
+        format!("写入场景到 {shown}：{cause}；请用 --output 换一个位置"),
+    );
+    Failure::new(Kind::Run, told)
 }
 
 fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Failure> {

@@ -3,7 +3,8 @@
 mod carry;
 
 use crate::failure::{Failure, Kind};
-use crate::terminal::{layout, print, print_json, remark};
+use crate::sentence::either;
+use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::{Args, Subcommand};
 use fullpipe_lab::{BuildError, BuildStep, CacheError, GuestError, KernelBuild, KernelSource};
 use fullpipe_report::{Column, Table};
@@ -91,7 +92,7 @@ impl Build {
 
 impl From<CacheError> for Failure {
     fn from(error: CacheError) -> Self {
-        Failure::new(Kind::Missing, error)
+        Failure::new(Kind::Missing, &error)
     }
 }
 
@@ -104,7 +105,7 @@ impl From<BuildError> for Failure {
             BuildError::Patch(_) | BuildError::Config(_) => Kind::Input,
             _ => Kind::Run,
         };
-        Failure::new(kind, error)
+        Failure::new(kind, &error)
     }
 }
 
@@ -115,9 +116,10 @@ struct BuildProgress {
 
 impl BuildProgress {
     fn new(version: &str) -> Self {
-        let style = ProgressStyle::with_template(
+        let style = ProgressStyle::with_template(either(
             "{msg:24!} {wide_bar} {percent:>3} % {elapsed:>4}, {eta} left",
-        );
+            "{msg:24!} {wide_bar} {percent:>3} % {elapsed:>4}，剩余 {eta}",
+        ));
         let bar = ProgressBar::new(1);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
         BuildProgress { bar, version: version.into() }
@@ -125,16 +127,16 @@ impl BuildProgress {
 
     fn show(&self, step: &BuildStep) {
         let at = match *step {
-            BuildStep::Wait => "waiting for another build of",
-            BuildStep::Unpack => "getting source",
-            BuildStep::Configure => "configuring",
+            BuildStep::Wait => either("waiting for another build of", "等待另一次构建："),
+            BuildStep::Unpack => either("getting source", "取得源码："),
+            BuildStep::Configure => either("configuring", "配置："),
             BuildStep::Compile { done, of } => {
                 if done == 0 {
                     self.bar.reset();
                 }
                 self.bar.set_length(of as u64);
                 self.bar.set_position(done as u64);
-                "compiling"
+                either("compiling", "编译：")
             }
         };
         self.bar.set_message(format!("{at} Linux {}", self.version));
@@ -174,15 +176,23 @@ impl List {
                 .collect();
             print_json(&listed)?;
         } else if kernels.is_empty() {
-            print("No kernel is built: `fullpipe lab kernel build`.\n")?;
+            print(either(
+                "No kernel is built: `fullpipe lab kernel build`.\n",
+                "还没有构建内核：`fullpipe lab kernel build`。\n",
+            ))?;
         } else {
-            let columns = ["release", "for", "path"].map(Column::text);
+            let headings = either(["release", "for", "path"], ["版本", "用途", "路径"]);
+            let columns = headings.map(Column::text);
             let mut table = Table::new(columns);
             for kernel in kernels {
-                let purpose = if kernel.counts_reasons() { "--truth" } else { "every run" };
+                let purpose = if kernel.counts_reasons() {
+                    "--truth"
+                } else {
+                    either("every run", "所有运行")
+                };
                 table.row([kernel.release, purpose.into(), kernel.path.display().to_string()]);
             }
-            print(&table.render(layout()))?;
+            print(&table.render(answer_layout()))?;
         }
         Ok(0)
     }

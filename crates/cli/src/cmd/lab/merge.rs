@@ -1,6 +1,7 @@
 //! `fullpipe lab merge`: the results of shards as one.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::either;
 use crate::terminal::{print, print_json};
 use clap::Args;
 use fullpipe_lab::{LabError, MergeError, Merged, merge_shards};
@@ -51,10 +52,13 @@ impl Merge {
         let out = self.out.display();
         let failed = match failed {
             0 => String::new(),
-            1 => "; 1 run failed".into(),
-            more => format!("; {more} runs failed"),
+            1 => either("; 1 run failed", "；1 次运行失败").into(),
+            more => either(format!("; {more} runs failed"), format!("；{more} 次运行失败")),
         };
-        print(&format!("{rows} rows of {shards} shards are in {out}{failed}\n"))?;
+        print(&either(
+            format!("{rows} rows of {shards} shards are in {out}{failed}\n"),
+            format!("{shards} 个分片的 {rows} 行在 {out}{failed}\n"),
+        ))?;
         Ok(0)
     }
 }
@@ -63,7 +67,7 @@ impl From<MergeError> for Failure {
     fn from(error: MergeError) -> Self {
         match error {
             MergeError::Results(error) => LabError::from(error).into(),
-            error => Failure::new(Kind::Input, error),
+            error => Failure::new(Kind::Input, &error),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Writes rows as they come: lines of JSON, CSV, a Parquet file.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use crate::terminal::print;
 use fullpipe_columnar::{Layout, ParquetTable};
 use fullpipe_flow::schema::RunRow;
@@ -99,8 +100,9 @@ impl ParquetFile {
 
 fn wrong(path: &Path, cause: impl std::fmt::Display) -> Failure {
     let path = path.display();
-    Failure::new(
-        Kind::Run,
+    let told = Sentence::new(
         format!("write Parquet file {path}: {cause}; free some space, or choose another place"),
-    )
+        format!("写入 Parquet 文件 {path}：{cause}；请腾出空间，或换一个位置"),
+    );
+    Failure::new(Kind::Run, told)
 }

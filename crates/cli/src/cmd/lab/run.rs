@@ -7,7 +7,8 @@ use super::{engine, in_sandbox};
 use crate::cmd::report;
 use crate::failure::{Failure, Kind, kind_of};
 use crate::progress::Progress;
-use crate::terminal::{layout, print, print_json, remark};
+use crate::sentence::{Sentence, either};
+use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::schema::RunRow;
 use fullpipe_kernel::host::clock;
@@ -132,9 +133,10 @@ impl Run {
             return dry_run.show(self.json);
         }
         if engine == Engine::Real && self.jobs.is_some_and(|jobs| jobs.get() > 1) {
-            remark(
+            remark(either(
                 "fullpipe: --jobs is ignored in real time: runs would disturb each other, so they run one at a time",
-            );
+                "fullpipe: 实时运行时忽略 --jobs：各次运行会互相干扰，因此一次一个",
+            ));
         }
         // Linux sizes the buffers of connections by its memory, so another size gives another
         // result.
@@ -158,15 +160,18 @@ impl Run {
             if self.json {
                 print_json(&Rows { rows })?;
             } else if self.lines() == Lines::None {
-                print(&rows::render(rows, layout()))?;
+                print(&rows::render(rows, answer_layout()))?;
                 let cached = rows.iter().filter(|row| row.cached).count();
                 if cached > 0 {
-                    remark(&format!(
-                        "\nFrom the cache: {cached} of {} rows (--no-cache runs them again)",
-                        rows.len()
+                    let all = rows.len();
+                    remark(&either(
+                        format!(
+                            "\nFrom the cache: {cached} of {all} rows (--no-cache runs them again)"
+                        ),
+                        format!("\n来自缓存：{all} 行中的 {cached} 行（--no-cache 重新运行）"),
                     ));
                 }
-                remark(&format!("\nResults: {}", out.display()));
+                remark(&format!("\n{}{}", either("Results: ", "结果："), out.display()));
             }
             if let Some(file) = &self.html {
                 report::write(&mut report::results::page(std::slice::from_ref(&out))?, file)?;
@@ -217,8 +222,13 @@ impl Run {
         written?;
         if let (Err(_), Some(out), 1..) = (&sweep, &options.out, done) {
             let out = out.display();
-            remark(&format!(
-                "fullpipe: {done} of {total} runs are done and in {out}; to go on: the same command with --output {out} --resume"
+            remark(&either(
+                format!(
+                    "fullpipe: {done} of {total} runs are done and in {out}; to go on: the same command with --output {out} --resume"
+                ),
+                format!(
+                    "fullpipe: {total} 次运行已完成 {done} 次，在 {out}；继续：同一命令加 --output {out} --resume"
+                ),
             ));
         }
         let mut sweep = sweep?;
@@ -238,9 +248,14 @@ fn tell_failures(sweep: &Sweep, out: &Path) -> u8 {
         return 0;
     }
     let out = out.display();
-    remark(&format!(
-        "fullpipe: {failed} of {total} runs failed, the others are in {out}; to try again: the same command with --output {out} \
-         --resume"
+    remark(&either(
+        format!(
+            "fullpipe: {failed} of {total} runs failed, the others are in {out}; to try again: the same command with --output {out} \
+             --resume"
+        ),
+        format!(
+            "fullpipe: {total} 次运行有 {failed} 次失败，其余在 {out}；重试：同一命令加 --output {out} --resume"
+        ),
     ));
     let mut kinds = sweep.failures.iter().map(|failed| kind_of(&failed.error));
     let first = kinds.next().unwrap_or(Kind::Run);
@@ -274,7 +289,12 @@ pub fn run_one(inside: &Inside, scenario: &Scenario, options: &Options) -> Resul
         (None, Some(row)) => Ok(row),
         (Some(failed), _) => Err(failed.error.into()),
         (None, None) => {
-            Err(Failure::new(Kind::Run, format!("run {}: it gave no row", scenario.name)))
+            let name = &scenario.name;
+            let what = format!("run {name}: it gave no row");
+            Err(Failure::new(
+                Kind::Run,
+                Sentence::new(what, format!("运行 {name}：没有得到结果行")),
+            ))
         }
     }
 }

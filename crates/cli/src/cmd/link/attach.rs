@@ -7,6 +7,7 @@ use super::shared::{Shared, Subject};
 use super::words::{PathOptions, RequestedPath};
 use super::{Output, absolute};
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use clap::Args;
 use fullpipe_kernel::network::netns::NetNs;
 use fullpipe_kernel::network::redirect::{Hooks, Redirect};
@@ -67,7 +68,10 @@ impl Attach {
         if self.words.0.is_empty() {
             return Err(Failure::new(
                 Kind::Usage,
-                "attach link: no path is given; describe one, for example `--delay 100ms`",
+                Sentence::new(
+                    "attach link: no path is given; describe one, for example `--delay 100ms`",
+                    "挂接链路：没有给出路径；请描述一个，例如 `--delay 100ms`",
+                ),
             ));
         }
         if self.show {
@@ -90,11 +94,17 @@ impl Attach {
         let mut told = String::new();
         word.read_to_string(&mut told)?;
         match told.split_once(' ') {
-            Some((code, message)) => Err(Failure::with_code(code.parse().unwrap_or(1), message)),
-            None if told == READY => Ok(0),
-            None => {
-                Err(Failure::new(Kind::Run, "attach link: its process exited before it was ready"))
+            Some((code, message)) => {
+                Err(Failure::with_code(code.parse().unwrap_or(1), Sentence::as_is(message)))
             }
+            None if told == READY => Ok(0),
+            None => Err(Failure::new(
+                Kind::Run,
+                Sentence::new(
+                    "attach link: its process exited before it was ready",
+                    "挂接链路：其进程在就绪之前退出",
+                ),
+            )),
         }
     }
 }
@@ -120,7 +130,7 @@ impl From<HooksChoice> for Hooks {
 }
 
 /// Runs the background process. It sends the process that started it READY, or an exit code and a
-/// message.
+/// message in the language of both.
 fn in_background(attach: &Attach, name: &str, asked: RequestedPath, mut word: PipeWriter) -> i32 {
     match Running::start(attach, name, asked) {
         Ok(running) => {
@@ -133,7 +143,7 @@ fn in_background(attach: &Attach, name: &str, asked: RequestedPath, mut word: Pi
             done.map_or_else(|failure| failure.exit_code().into(), i32::from)
         }
         Err(failure) => {
-            let _ = write!(word, "{} {}", failure.exit_code(), failure.message());
+            let _ = write!(word, "{} {}", failure.exit_code(), failure.message().here());
             failure.exit_code().into()
         }
     }
@@ -226,14 +236,21 @@ fn attach_failure(refused: Refused) -> Failure {
         _ => Kind::Run,
     };
     if matches!(refused.errno(), Some(libc_errno::EPERM | libc_errno::EACCES)) {
-        let advice = "it needs root's power over this machine's network (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF): run it \
-                      with sudo, or put the program alone behind a link, `fullpipe link .. -- CMD`, which takes none";
-        return Failure::new(
-            kind,
-            format!("attach link: {}: {}; {advice}", refused.subject, refused.cause),
+        let Refused { subject, cause, .. } = &refused;
+        let told = Sentence::new(
+            format!(
+                "attach link: {subject}: {cause}; it needs root's power over this machine's network (CAP_SYS_ADMIN, \
+                 CAP_NET_ADMIN, CAP_BPF): run it with sudo, or put the program alone behind a link, \
+                 `fullpipe link .. -- CMD`, which takes none"
+            ),
+            format!(
+                "挂接链路：{subject}：{cause}；需要 root 对本机网络的权力（CAP_SYS_ADMIN、CAP_NET_ADMIN、CAP_BPF）：\
+                 请用 sudo 运行，或只把程序放到链路之后：`fullpipe link .. -- CMD`，它不需要特权"
+            ),
         );
+        return Failure::new(kind, told);
     }
-    Failure::new(kind, refused)
+    Failure::new(kind, &refused)
 }
 
 /// Numbers of errno(3). They are the same on all Linux architectures that Rust supports.

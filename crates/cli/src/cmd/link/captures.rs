@@ -7,6 +7,7 @@
 
 use super::SNAPLEN;
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use fullpipe_analyze::{Capture, Error};
 use fullpipe_flow::capture::Packet;
 use fullpipe_flow::capture::write::{file_header, record_header};
@@ -33,11 +34,14 @@ pub fn merge(folder: &Path) -> Result<(), Failure> {
         let streams = streams.map(|name| folder.join(name));
         let merged = folder.join(edge);
         write_merged(Capture::merged(streams.clone()), &merged).map_err(|error| {
-            let problem = format!(
-                "write capture {}: {error}; free some space and merge what is there: `fullpipe analyze --as-one {} {}`",
-                merged.display(),
-                streams[0].display(),
-                streams[1].display()
+            let (merged, [a, b]) = (merged.display(), streams.each_ref().map(|one| one.display()));
+            let problem = Sentence::new(
+                format!(
+                    "write capture {merged}: {error}; free some space and merge what is there: `fullpipe analyze --as-one {a} {b}`"
+                ),
+                format!(
+                    "写入抓包 {merged}：{error}；请腾出空间并合并已有的：`fullpipe analyze --as-one {a} {b}`"
+                ),
             );
             Failure::new(Kind::Run, problem)
         })?;

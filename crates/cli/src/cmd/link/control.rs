@@ -10,6 +10,7 @@
 use super::shared::{Shared, Status};
 use crate::cmd::control::{self, Answers, Then};
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use fullpipe_kernel::run::journal;
 use fullpipe_kernel::run::names::{NamedSocket, Sockets};
 use fullpipe_kernel::run::sandbox::Interrupt;
@@ -49,11 +50,17 @@ impl ControlSocket {
         let path = socket(name)?;
         let shown = path.display().to_string();
         let made = NamedSocket::bind(path).map_err(|error| {
-            Failure::new(Kind::Run, format!("make control socket {shown}: {error}"))
+            let what = format!("make control socket {shown}");
+            Failure::new(
+                Kind::Run,
+                Sentence::new(what, format!("创建控制套接字 {shown}")).with(error),
+            )
         })?;
         made.map(ControlSocket).ok_or_else(|| {
-            let message =
-                format!("start link {name}: a link of this name runs; choose another with --name");
+            let message = Sentence::new(
+                format!("start link {name}: a link of this name runs; choose another with --name"),
+                format!("启动链路 {name}：同名的链路正在运行；请用 --name 换一个"),
+            );
             Failure::new(Kind::Usage, message)
         })
     }
@@ -66,7 +73,10 @@ impl ControlSocket {
     /// Serves requests about `link` on a thread for as long as the process lives. A detach request
     /// sets `detach`; `None` refuses such requests.
     pub fn serve(&self, link: Arc<Shared>, detach: Option<Interrupt>) -> Result<(), Failure> {
-        let wrong = |error| Failure::new(Kind::Run, format!("serve control socket: {error}"));
+        let wrong = |error: std::io::Error| {
+            let what = Sentence::new("serve control socket", "提供控制套接字");
+            Failure::new(Kind::Run, what.with(error))
+        };
         let listener = self.0.listener().try_clone().map_err(wrong)?;
         control::serve(listener, Controlled { link, detach }).map_err(wrong)
     }
@@ -82,7 +92,9 @@ struct Controlled {
 impl Controlled {
     fn done(&self, request: &[u8]) -> Result<(ControlAnswer, Then), Failure> {
         let link = &self.link;
-        match Request::parse(request).map_err(|error| Failure::new(Kind::Usage, error))? {
+        match Request::parse(request)
+            .map_err(|error| Failure::new(Kind::Usage, Sentence::as_is(error)))?
+        {
             Request::Status => {
                 link.status().map(|status| (ControlAnswer::Status(Box::new(status)), Then::Close))
             }
@@ -90,7 +102,10 @@ impl Controlled {
             Request::Detach => {
                 let detach = self.detach.clone().ok_or_else(|| {
                     let why = "detach link: it belongs to a command, and ends with the command";
-                    Failure::new(Kind::Usage, why)
+                    Failure::new(
+                        Kind::Usage,
+                        Sentence::new(why, "卸下链路：它属于一个命令，随命令结束"),
+                    )
                 })?;
                 Ok((ControlAnswer::Done, Then::End(Box::new(move || detach.set()))))
             }
@@ -107,7 +122,7 @@ impl Answers for Controlled {
     }
 
     fn refusal(&self, failure: &Failure) -> ControlAnswer {
-        ControlAnswer::Error { code: failure.exit_code(), message: failure.message().into() }
+        ControlAnswer::Error { code: failure.exit_code(), message: failure.message().to_string() }
     }
 }
 
@@ -121,7 +136,8 @@ pub fn ask_until_gone(name: &str, request: &Request) -> Result<(), Failure> {
     let (_, mut connection) = exchange(name, request)?;
     let ended = connection.read_to_end(&mut Vec::new());
     ended.map(drop).map_err(|error| {
-        Failure::new(Kind::Run, format!("wait for the end of link {name}: {error}"))
+        let what = format!("wait for the end of link {name}");
+        Failure::new(Kind::Run, Sentence::new(what, format!("等待链路 {name} 结束")).with(error))
     })
 }
 
@@ -134,14 +150,22 @@ fn exchange(
         control::ask(&path, request).map_err(|error| match error.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::new(
                 Kind::Usage,
-                format!(
-                    "ask link {name}: no such link runs; `fullpipe link list` names those that do"
+                Sentence::new(
+                    format!(
+                        "ask link {name}: no such link runs; `fullpipe link list` names those that do"
+                    ),
+                    format!("询问链路 {name}：没有这条链路在运行；`fullpipe link list` 列出正在运行的"),
                 ),
             ),
-            _ => Failure::new(Kind::Run, format!("ask link {name}: {error}")),
+            _ => {
+                let what = Sentence::new(format!("ask link {name}"), format!("询问链路 {name}"));
+                Failure::new(Kind::Run, what.with(error))
+            }
         })?;
     match answer {
-        ControlAnswer::Error { code, message } => Err(Failure::with_code(code, message)),
+        ControlAnswer::Error { code, message } => {
+            Err(Failure::with_code(code, Sentence::as_is(message)))
+        }
         answer => Ok((answer, connection)),
     }
 }
@@ -150,11 +174,13 @@ fn exchange(
 fn socket(name: &str) -> Result<PathBuf, Failure> {
     let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.@".contains(c));
     if name.is_empty() || name.len() > 40 || !is_plain || name.starts_with('.') {
-        let message =
-            format!("name link '{name}': use at most 40 letters, digits, '-', '_', '.', '@'");
+        let message = Sentence::new(
+            format!("name link '{name}': use at most 40 letters, digits, '-', '_', '.', '@'"),
+            format!("链路名 '{name}'：最多 40 个字母、数字、'-'、'_'、'.'、'@'"),
+        );
         return Err(Failure::new(Kind::Usage, message));
     }
-    let directory = journal::own_directory().map_err(|error| Failure::new(Kind::Run, error))?;
+    let directory = journal::own_directory().map_err(|error| Failure::new(Kind::Run, &error))?;
     Ok(directory.join(format!("{PREFIX}{name}{SUFFIX}")))
 }
 
@@ -169,7 +195,7 @@ pub fn clean() -> Result<Vec<String>, Failure> {
 }
 
 fn scan() -> Result<(Vec<String>, Vec<String>), Failure> {
-    let found = Sockets::named(PREFIX, SUFFIX).map_err(|error| Failure::new(Kind::Run, error))?;
+    let found = Sockets::named(PREFIX, SUFFIX).map_err(|error| Failure::new(Kind::Run, &error))?;
     let [answered, removed] = [found.answered, found.removed]
         .map(|paths| paths.iter().filter_map(|path| name_of(path)).collect());
     Ok((answered, removed))
@@ -190,13 +216,19 @@ pub fn the_link(name: Option<&str>) -> Result<String, Failure> {
         (Some(name), 0) => Ok(name),
         (None, _) => Err(Failure::new(
             Kind::Usage,
-            "find link: none runs; start one with `fullpipe link .. -- CMD`",
+            Sentence::new(
+                "find link: none runs; start one with `fullpipe link .. -- CMD`",
+                "查找链路：没有正在运行的；请用 `fullpipe link .. -- CMD` 启动一条",
+            ),
         )),
         (Some(last), _) => {
             let names = names.join(", ");
             Err(Failure::new(
                 Kind::Usage,
-                format!("find link: {names} and {last} run; say which with --link"),
+                Sentence::new(
+                    format!("find link: {names} and {last} run; say which with --link"),
+                    format!("查找链路：{names} 和 {last} 都在运行；请用 --link 说明是哪一条"),
+                ),
             ))
         }
     }

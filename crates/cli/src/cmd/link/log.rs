@@ -1,6 +1,7 @@
 //! `fullpipe link log`: reads the log of what a link did to each packet.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::either;
 use crate::terminal::{print, print_json};
 use clap::Args;
 use fullpipe_link::{Fates, JsonRecord, LogFile, LogFileError};
@@ -49,9 +50,12 @@ impl Log {
                 records: log.records.iter().map(JsonRecord::from).collect(),
             })?;
         } else {
-            for (name, fates) in [("to client", to_client), ("to server", to_server)] {
+            for (name, fates) in [
+                (either("to client:", "发往客户端："), to_client),
+                (either("to server:", "发往服务器："), to_server),
+            ] {
                 let counts = serde_json::to_value(fates).map_err(std::io::Error::from)?;
-                print(&format!("{name}:\n"))?;
+                print(&format!("{name}\n"))?;
                 for (what, count) in counts.as_object().into_iter().flatten() {
                     print(&format!("  {:<28} {:>10}\n", what.replace('_', " "), count))?;
                 }
@@ -65,6 +69,6 @@ impl From<LogFileError> for Failure {
     fn from(error: LogFileError) -> Self {
         let kind =
             if matches!(error, LogFileError::Content { .. }) { Kind::Input } else { Kind::Run };
-        Failure::new(kind, error)
+        Failure::new(kind, &error)
     }
 }

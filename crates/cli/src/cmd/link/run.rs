@@ -6,6 +6,7 @@ use super::shared::{Shared, Status, Subject};
 use super::words::RequestedPath;
 use super::{Options, Output};
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::{remark, remark_json};
 use fullpipe_kernel::file::folder;
 use fullpipe_kernel::run::sandbox::{self, Inside, Privilege, Signals};
@@ -42,7 +43,7 @@ pub fn run(words: &Words, options: &Options, command: &[OsString]) -> Result<u8,
     let name = options.name.clone().unwrap_or_else(|| std::process::id().to_string());
     let control_socket = ControlSocket::open(&name)?;
     let network =
-        MachineNetwork::inspect(far_end).map_err(|error| Failure::new(Kind::Run, error))?;
+        MachineNetwork::inspect(far_end).map_err(|error| Failure::new(Kind::Run, &error))?;
     let choices =
         sandbox::SandboxOptions { signals: Signals::Forward, ..sandbox::SandboxOptions::default() };
     let exit = sandbox::run(&choices, |inside| {
@@ -125,10 +126,12 @@ impl FullGateway {
             return;
         }
         self.told = true;
-        remark(
+        remark(either(
             "fullpipe: link: the gateway has as many connections as it takes at once, and refuses more until some end; \
              a higher hard limit of open files (ulimit -Hn) allows up to 2048",
-        );
+            "fullpipe: link: 网关同时的连接已达上限，在有连接结束之前拒绝更多；提高打开文件数的硬上限（ulimit -Hn）\
+             可达 2048",
+        ));
     }
 }
 
@@ -147,19 +150,30 @@ fn packets_to_server(link: &Shared) -> u64 {
 fn tell_undelivered(owed: &PendingData, server_ended: Option<bool>) {
     if owed.undelivered() > 0 {
         let (count, bytes) = (owed.undelivered(), owed.bytes);
-        remark(&format!(
-            "fullpipe: link: {count} connections ended before their data had arrived, with at least {bytes} on the way; \
-             give them more time with --linger"
+        remark(&either(
+            format!(
+                "fullpipe: link: {count} connections ended before their data had arrived, with at least {bytes} on the way; \
+                 give them more time with --linger"
+            ),
+            format!(
+                "fullpipe: link: {count} 个连接在数据到达之前结束，至少还有 {bytes} 在途；请用 --linger 给更多时间"
+            ),
         ));
     }
     let idle = owed.open - owed.open_with_data;
     if idle > 0 {
-        remark(&format!(
-            "fullpipe: link: {idle} connections of processes that the command left behind were cut"
+        remark(&either(
+            format!(
+                "fullpipe: link: {idle} connections of processes that the command left behind were cut"
+            ),
+            format!("fullpipe: link: 命令遗留的进程的 {idle} 个连接被切断"),
         ));
     }
     if server_ended == Some(false) {
-        remark("fullpipe: link: the server had not ended, and was killed");
+        remark(either(
+            "fullpipe: link: the server had not ended, and was killed",
+            "fullpipe: link: 服务器没有结束，已被终止",
+        ));
     }
 }
 
@@ -174,7 +188,10 @@ fn start(
     if engine == LinkEngine::Netem && kept.log.is_some() {
         return Err(Failure::new(
             Kind::Usage,
-            "log packets: netem does not report their fates; use --engine own",
+            Sentence::new(
+                "log packets: netem does not report their fates; use --engine own",
+                "记录数据包：netem 不报告它们的去向；请用 --engine own",
+            ),
         ));
     }
     let junction = ends.join(engine, path)?;
@@ -238,9 +255,13 @@ pub fn print_report(
         let text = serde_json::to_string(&report).map_err(std::io::Error::from)?;
         if let Some(path) = &options.report {
             folder::write_into(path, format!("{text}\n").as_bytes()).map_err(|error| {
+                let path = path.display();
                 Failure::new(
                     Kind::Run,
-                    format!("write report {}: {error}; choose another place", path.display()),
+                    Sentence::new(
+                        format!("write report {path}: {error}; choose another place"),
+                        format!("写入报告 {path}：{error}；请换一个位置"),
+                    ),
                 )
             })?;
         }
@@ -259,8 +280,11 @@ pub fn print_report(
     }
     if !options.quiet && report.port_drops > 0 {
         let count = report.port_drops;
-        remark(&format!(
-            "fullpipe: link: {count} packets were lost between the program and the link, not by the emulated path"
+        remark(&either(
+            format!(
+                "fullpipe: link: {count} packets were lost between the program and the link, not by the emulated path"
+            ),
+            format!("fullpipe: link: {count} 个数据包丢失在程序与链路之间，而不是被模拟的路径丢弃"),
         ));
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use super::words::RequestedPath;
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use fullpipe_kernel::host::clock;
 use fullpipe_link::{
     Carrier, DirectionReport, DirectionStatistics, Emulator, EmulatorError, GatewayCounters,
@@ -81,9 +82,10 @@ impl Shared {
         let words = asked.words.with(words);
         let path = words.path()?;
         if path.mtu != asked.path.mtu {
-            let message = format!(
-                "set link {}: its MTU is its device's and stays {}",
-                self.name, asked.path.mtu
+            let (name, mtu) = (&self.name, asked.path.mtu);
+            let message = Sentence::new(
+                format!("set link {name}: its MTU is its device's and stays {mtu}"),
+                format!("更改链路 {name}：其 MTU 是设备的，保持 {mtu}"),
             );
             return Err(Failure::new(Kind::Input, message));
         }
@@ -94,18 +96,27 @@ impl Shared {
                 .iter()
                 .map(|rule| rule.matches))
         {
-            let message = format!(
-                "set link {}: which packets of a device are redirected is settled when it is attached; detach it, and \
-                 attach it with these matches",
-                self.name
+            let name = &self.name;
+            let message = Sentence::new(
+                format!(
+                    "set link {name}: which packets of a device are redirected is settled when it is attached; detach it, and \
+                     attach it with these matches"
+                ),
+                format!(
+                    "更改链路 {name}：设备的哪些数据包被重定向在挂接时就已确定；请卸下它，再以这些匹配条件挂接"
+                ),
             );
             return Err(Failure::new(Kind::Input, message));
         }
         self.with(|emulator| emulator.set(&path)).map_err(|failure| {
             failure.unwrap_or_else(|| {
+                let name = &self.name;
                 Failure::new(
                     Kind::Input,
-                    format!("set link {}: netem's path cannot change; use --engine own", self.name),
+                    Sentence::new(
+                        format!("set link {name}: netem's path cannot change; use --engine own"),
+                        format!("更改链路 {name}：netem 的路径不能改变；请用 --engine own"),
+                    ),
                 )
             })
         })?;
@@ -166,7 +177,9 @@ impl Shared {
     }
 
     fn ended(&self) -> Failure {
-        Failure::new(Kind::Run, format!("ask link {}: it has ended", self.name))
+        let name = &self.name;
+        let what = format!("ask link {name}: it has ended");
+        Failure::new(Kind::Run, Sentence::new(what, format!("询问链路 {name}：它已结束")))
     }
 }
 

@@ -6,7 +6,8 @@ use super::shared::{Status, Subject};
 use super::words::PathOptions;
 use crate::cmd::lab::{Clean, Cleaned};
 use crate::failure::{Failure, Kind};
-use crate::terminal::{layout, print, print_json};
+use crate::sentence::{Sentence, either};
+use crate::terminal::{answer_layout, print, print_json};
 use clap::Args;
 use fullpipe_kernel::network::netns::NetNs;
 use fullpipe_kernel::network::redirect::Redirect;
@@ -35,7 +36,10 @@ impl Set {
         if self.words.0.is_empty() {
             return Err(Failure::new(
                 Kind::Usage,
-                "set link: no change is given; describe one, for example `--delay 100ms`",
+                Sentence::new(
+                    "set link: no change is given; describe one, for example `--delay 100ms`",
+                    "更改链路：没有给出更改；请描述一个，例如 `--delay 100ms`",
+                ),
             ));
         }
         // These words alone need not make a path (`queue 20ms` needs a rate, which the link may
@@ -102,12 +106,13 @@ impl ListLinks {
             return Ok(0);
         }
         if links.is_empty() {
-            print("No link runs.\n")?;
+            print(either("No link runs.\n", "没有正在运行的链路。\n"))?;
             return Ok(0);
         }
-        let [name, of, path] = ["link", "of", "path"].map(Column::text);
-        let mut table =
-            Table::new([name, of, path, Column::count("packets"), Column::count("dropped")]);
+        let headings = either(["link", "of", "path"], ["链路", "属于", "路径"]);
+        let [name, of, path] = headings.map(Column::text);
+        let dropped_packets = Column::count(either("dropped", "丢弃"));
+        let mut table = Table::new([name, of, path, Column::count("packets"), dropped_packets]);
         for link in links {
             let statistics = link.statistics.clone().unwrap_or_default();
             let [up, down] = [&statistics.to_server, &statistics.to_client];
@@ -121,15 +126,15 @@ impl ListLinks {
                 (dropped(&up.link) + dropped(&down.link)).to_string(),
             ]);
         }
-        print(&table.render(layout()))?;
+        print(&table.render(answer_layout()))?;
         Ok(0)
     }
 }
 
 fn subject(status: &Status) -> String {
     match &status.subject {
-        Subject::Command(command) => format!("command {command}"),
-        Subject::Device(device) => format!("device {device}"),
+        Subject::Command(command) => format!("{} {command}", either("command", "命令")),
+        Subject::Device(device) => format!("{} {device}", either("device", "设备")),
     }
 }
 
@@ -137,8 +142,11 @@ fn status(name: &str) -> Result<Status, Failure> {
     match control::ask(name, &Request::Status)? {
         ControlAnswer::Status(status) => Ok(*status),
         ControlAnswer::Done | ControlAnswer::Error { .. } => {
-            let message = format!(
-                "ask link {name}: it did not answer with its status; is it of another version?"
+            let message = Sentence::new(
+                format!(
+                    "ask link {name}: it did not answer with its status; is it of another version?"
+                ),
+                format!("询问链路 {name}：它没有以其状态作答；是否为另一版本？"),
             );
             Err(Failure::new(Kind::Run, message))
         }
@@ -165,16 +173,24 @@ impl CleanLinks {
         let sockets = control::clean()?.into_iter();
         let mut cleaned: Vec<_> = sockets
             .map(|name| {
-                Cleaned::gone(format!("Removed the socket of link {name}, which was killed."))
+                Cleaned::gone(Sentence::new(
+                    format!("Removed the socket of link {name}, which was killed."),
+                    format!("已删除被终止的链路 {name} 的套接字。"),
+                ))
             })
             .collect();
         let here =
-            NetNs::current("this machine").map_err(|refused| Failure::new(Kind::Run, refused))?;
-        match Redirect::clean(&here).map_err(|refused| Failure::new(Kind::Run, refused))? {
+            NetNs::current("this machine").map_err(|refused| Failure::new(Kind::Run, &refused))?;
+        match Redirect::clean(&here).map_err(|refused| Failure::new(Kind::Run, &refused))? {
             0 => {}
-            1 => cleaned.push(Cleaned::gone("Removed what a killed link left on 1 device.".into())),
-            count => cleaned
-                .push(Cleaned::gone(format!("Removed what killed links left on {count} devices."))),
+            1 => cleaned.push(Cleaned::gone(Sentence::new(
+                "Removed what a killed link left on 1 device.",
+                "已清除一条被终止的链路在 1 个设备上留下的内容。",
+            ))),
+            count => cleaned.push(Cleaned::gone(Sentence::new(
+                format!("Removed what killed links left on {count} devices."),
+                format!("已清除被终止的链路在 {count} 个设备上留下的内容。"),
+            ))),
         }
         self.clean.run_after(cleaned)
     }

@@ -6,6 +6,7 @@
 
 use super::super::open_metrics::{self, Text};
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
 use fullpipe_kernel::run::journal;
 use fullpipe_kernel::run::names::{NamedSocket, Sockets};
@@ -53,9 +54,10 @@ impl MonitorOptions {
             None => match usual(name).and_then(status_socket) {
                 Ok(socket) => Some(socket),
                 Err(failure) => {
-                    remark(&format!(
-                        "`fullpipe relay status` will not find this: {}",
-                        failure.message()
+                    let why = failure.message().here();
+                    remark(&either(
+                        format!("`fullpipe relay status` will not find this: {why}"),
+                        format!("`fullpipe relay status` 找不到它：{why}"),
                     ));
                     None
                 }
@@ -71,12 +73,24 @@ impl MonitorOptions {
 
 fn listen(addr: SocketAddr) -> Result<TcpListener, Failure> {
     let failed = |error: std::io::Error| {
-        let hint = "choose another with --metrics 127.0.0.1:PORT; port 0 is any free one";
-        Failure::new(Kind::Run, format!("serve metrics on {addr}: {error}; {hint}"))
+        let told = Sentence::new(
+            format!(
+                "serve metrics on {addr}: {error}; choose another with --metrics 127.0.0.1:PORT; port 0 \
+                 is any free one"
+            ),
+            format!(
+                "在 {addr} 上提供指标：{error}；请用 --metrics 127.0.0.1:PORT 换一个；端口 0 取任一空闲的"
+            ),
+        );
+        Failure::new(Kind::Run, told)
     };
     let listener = TcpListener::bind(addr).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
-    remark(&format!("metrics at http://{}/metrics", listener.local_addr().map_err(failed)?));
+    let address = listener.local_addr().map_err(failed)?;
+    remark(&either(
+        format!("metrics at http://{address}/metrics"),
+        format!("指标在 http://{address}/metrics"),
+    ));
     Ok(listener)
 }
 
@@ -87,15 +101,22 @@ pub struct Monitor {
 
 fn status_socket(path: PathBuf) -> Result<NamedSocket, Failure> {
     let name = path.display().to_string();
-    let failed = |why: &dyn std::fmt::Display| {
+    let failed = |why: Sentence| {
+        let (english, chinese) = (why.english(), why.chinese());
         Failure::new(
             Kind::Run,
-            format!("make status socket {name}: {why}; choose another with --control"),
+            Sentence::new(
+                format!("make status socket {name}: {english}; choose another with --control"),
+                format!("创建状态套接字 {name}：{chinese}；请用 --control 换一个"),
+            ),
         )
     };
-    let socket = NamedSocket::bind(path).map_err(|error| failed(&error))?;
-    let socket = socket.ok_or_else(|| failed(&"another relay answers there"))?;
-    socket.listener().set_nonblocking(true).map_err(|error| failed(&error))?;
+    let socket = NamedSocket::bind(path).map_err(|error| failed(Sentence::as_is(error)))?;
+    let socket = socket.ok_or_else(|| {
+        failed(Sentence::new("another relay answers there", "那里有另一个中继在应答"))
+    })?;
+    let is_set = socket.listener().set_nonblocking(true);
+    is_set.map_err(|error| failed(Sentence::as_is(error)))?;
     Ok(socket)
 }
 
@@ -103,16 +124,17 @@ fn status_socket(path: PathBuf) -> Result<NamedSocket, Failure> {
 fn usual(name: &str) -> Result<PathBuf, Failure> {
     // What killed ones left goes before there is one more.
     running()?;
-    let directory =
-        journal::own_directory().map_err(|error| Failure::new(Kind::Run, error.to_string()))?;
+    let directory = journal::own_directory().map_err(|error| Failure::new(Kind::Run, &error))?;
     Ok(directory.join(format!("{name}-{}{SUFFIX}", std::process::id())))
 }
 
 /// The sockets of this user's relays that answer, in order of their names. Those that nobody
 /// answers are removed.
 pub fn running() -> Result<Vec<PathBuf>, Failure> {
-    let found = Sockets::named("", SUFFIX)
-        .map_err(|error| Failure::new(Kind::Run, format!("find relays: {error}")))?;
+    let found = Sockets::named("", SUFFIX).map_err(|error| {
+        let what = Sentence::new("find relays", "查找中继");
+        Failure::new(Kind::Run, what.and(&(&error).into()))
+    })?;
     Ok(found.answered)
 }
 

@@ -2,7 +2,8 @@
 
 use super::monitor;
 use crate::failure::{Failure, Kind};
-use crate::terminal::{layout, print, print_json};
+use crate::sentence::{Sentence, either};
+use crate::terminal::{answer_layout, language, print, print_json};
 use clap::Args;
 use fullpipe_flow::diagnosis::live::{Answer, HostFacts, Observed, role};
 use fullpipe_flow::limit::Limit;
@@ -10,7 +11,7 @@ use fullpipe_host::SocketSampler;
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::observe::Sample;
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
-use fullpipe_peer::relay::{CarrierStatus, RelayStatus};
+use fullpipe_peer::relay::{CarrierStatus, RelayStatus, SessionStatus};
 use fullpipe_report::{Column, Table, table::paragraph};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
@@ -80,7 +81,9 @@ impl ShowStatus {
             controls.iter().map(|control| ask(control)).collect::<Result<_, _>>()?;
         let ends = before.iter().flat_map(|relay| &relay.sessions).flat_map(|one| &one.carriers);
         let sampler = SocketSampler::start(ends.map(|one| (one.local, one.remote)).collect())
-            .map_err(|refused| Failure::new(Kind::Missing, format!("relay status: {refused}")))?;
+            .map_err(|refused| {
+                Failure::new(Kind::Missing, Sentence::from(&refused).of("relay status"))
+            })?;
         if !before.is_empty() && interrupt.wait(Some(self.watch))? {
             return Ok(Failure::code(Kind::Interrupted));
         }
@@ -102,8 +105,11 @@ impl ShowStatus {
         if self.json {
             print_json(&shown)?;
         } else if shown.is_empty() {
-            let none = "no relay of this user runs; name another one's socket with --control";
-            print(&format!("{}\n", paragraph::fill("", none, layout().width)))?;
+            let none = either(
+                "no relay of this user runs; name another one's socket with --control",
+                "当前用户没有正在运行的中继；请用 --control 给出另一个中继的套接字",
+            );
+            print(&format!("{}\n", paragraph::fill("", none, answer_layout().width)))?;
         } else {
             print(&shown.iter().map(in_words).collect::<String>())?;
         }
@@ -114,20 +120,32 @@ impl ShowStatus {
 /// Asks the relay at a socket.
 fn ask(control: &Path) -> Result<RelayStatus, Failure> {
     let name = control.display();
-    let failed = |why: &dyn std::fmt::Display| {
+    let failed = |why: Sentence| {
+        let (english, chinese) = (why.english(), why.chinese());
         Failure::new(
             Kind::Run,
-            format!("ask relay at {name}: {why}; does it run, and with that --control?"),
+            Sentence::new(
+                format!("ask relay at {name}: {english}; does it run, and with that --control?"),
+                format!("询问 {name} 的中继：{chinese}；它在运行吗，用的是这个 --control 吗？"),
+            ),
         )
     };
-    let stream = UnixStream::connect(control).map_err(|error| failed(&error))?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(|error| failed(&error))?;
-    let mut line = String::new();
-    BufReader::new(stream).take(LINE_MAX).read_line(&mut line).map_err(|error| failed(&error))?;
+    let line = read_line(control).map_err(|error| failed(Sentence::as_is(error)))?;
     if line.is_empty() {
-        return Err(failed(&"it said nothing, so it is ending"));
+        return Err(failed(Sentence::new(
+            "it said nothing, so it is ending",
+            "它没有回答，说明正在结束",
+        )));
     }
-    serde_json::from_str(&line).map_err(|error| failed(&error))
+    serde_json::from_str(&line).map_err(|error| failed(Sentence::as_is(error)))
+}
+
+fn read_line(control: &Path) -> std::io::Result<String> {
+    let stream = UnixStream::connect(control)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new(stream).take(LINE_MAX).read_line(&mut line)?;
+    Ok(line)
 }
 
 /// What passed in both directions until then.
@@ -158,46 +176,56 @@ fn watched(carrier: CarrierStatus, samples: &[Sample]) -> Watched {
 fn in_words(shown: &ShownRelay) -> String {
     let mut out = format!("{}\n", shown.control.display());
     if shown.status.sessions.is_empty() {
-        out += "  no session: no far end is connected, or no near end\n";
+        out += either(
+            "  no session: no far end is connected, or no near end\n",
+            "  没有会话：没有连接远端，或没有连接近端\n",
+        );
     }
     for (session, carriers) in shown.status.sessions.iter().zip(&shown.carriers) {
-        out += &format!(
-            "  streams: {}; sent {}, received {}\n  waiting: {} to be acknowledged, {} to be read, \
-             {} behind gaps\n",
-            session.streams,
-            session.moved.delivered,
-            session.moved.received,
-            session.unacknowledged,
-            session.unread,
-            session.behind_gap,
+        let SessionStatus { streams, unacknowledged, unread, behind_gap, out_of_credit, .. } =
+            session;
+        let (sent, received) = (session.moved.delivered, session.moved.received);
+        out += &either(
+            format!(
+                "  streams: {streams}; sent {sent}, received {received}\n  waiting: {unacknowledged} to be \
+                 acknowledged, {unread} to be read, {behind_gap} behind gaps\n"
+            ),
+            format!(
+                "  流：{streams}；已发送 {sent}，已接收 {received}\n  等待：{unacknowledged} 待确认，{unread} \
+                 待读取，{behind_gap} 在缺口之后\n"
+            ),
         );
-        if session.out_of_credit > 0 {
-            out += &format!(
-                "  streams that wait for their readers at the other end: {}\n",
-                session.out_of_credit
+        if *out_of_credit > 0 {
+            out += &either(
+                format!(
+                    "  streams that wait for their readers at the other end: {out_of_credit}\n"
+                ),
+                format!("  等待另一端读取方的流：{out_of_credit}\n"),
             );
         }
-        out += &table(carriers).render(layout());
+        out += &table(carriers).render(answer_layout());
     }
     out
 }
 
 fn table(carriers: &[Watched]) -> Table<5> {
     let mut table = Table::new([
-        Column::count("carrier"),
-        Column::text("other end"),
+        Column::count(either("carrier", "承载连接")),
+        Column::text(either("other end", "另一端")),
         Column::figure("goodput", "Mbit/s"),
-        Column::figure("round trip", "ms"),
+        Column::figure(either("round trip", "往返"), "ms"),
         Column::text("limited by"),
     ]);
     for Watched { carrier, goodput, answer } in carriers {
         let limit = match (answer, goodput) {
             (Some(answer), _) => match answer.limit {
-                Limit::Unknown => "unknown".to_owned(),
-                limit => format!("{limit} {:.0} %", answer.share * 100.0),
+                Limit::Unknown => either("unknown", "未知").to_owned(),
+                limit => format!("{} {:.0} %", language().limit(limit), answer.share * 100.0),
             },
-            (None, Some(_)) => "idle".into(),
-            (None, None) => "its socket is not to be seen from here".into(),
+            (None, Some(_)) => either("idle", "空闲").into(),
+            (None, None) => {
+                either("its socket is not to be seen from here", "从这里看不到它的套接字").into()
+            }
         };
         let rtt = carrier.round_trip.map(|rtt| format!("{:.1}", rtt.as_secs_f64() * 1e3));
         table.row([

@@ -3,8 +3,9 @@
 use super::{empty, worst_first};
 use crate::cmd::input;
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use crate::terminal::remark;
-use fullpipe_analyze::{Error, Options};
+use fullpipe_analyze::Options;
 use fullpipe_report::page::{InputKind as Content, Page, Shortlist, Source};
 use std::path::PathBuf;
 
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 pub fn page(files: &[PathBuf], as_one: bool, options: &Options) -> Result<Page, Failure> {
     let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
     let mut page = empty(names.join(", "), Content::Capture);
-    let mut samples = 0;
+    let (mut samples, mut problems) = (0, Vec::new());
     for capture in input::captures(files, as_one)? {
         let name = capture.name().to_owned();
         let mut shortlist = Shortlist::default();
@@ -24,24 +25,24 @@ pub fn page(files: &[PathBuf], as_one: bool, options: &Options) -> Result<Page, 
             shortlist.add(round);
         }
         let (counts, errors) = connections.finish();
-        let problems: Vec<_> = input::problems(errors)?.iter().map(Error::to_string).collect();
-        let problem = (!problems.is_empty()).then(|| problems.join("\n"));
+        let found: Vec<_> = input::problems(errors)?.iter().map(Sentence::from).collect();
+        let problem = (!found.is_empty()).then(|| Sentence::lines(&found));
         page.connections_total += shortlist.total();
         let number = page.sources.len();
         page.connections.extend(shortlist.finish(number));
         samples += counts.samples;
-        page.sources.push(Source::counted(name, &counts, problem));
+        let in_page = problem.as_ref().map(|problem| problem.english().to_string());
+        page.sources.push(Source::counted(name, &counts, in_page));
+        problems.extend(problem);
     }
     if samples > 0 && page.sources.iter().all(|source| source.packets.is_none()) {
         page.kind = Content::Samples;
     }
-    let problems: Vec<_> =
-        page.sources.iter().filter_map(|source| source.problem.as_deref()).collect();
     // Where nothing at all was read there is nothing to show.
     if !problems.is_empty() && page.sources.iter().all(|source| source.packets == Some(0)) {
-        return Err(Failure::new(Kind::Input, problems.join("\n")));
+        return Err(Failure::new(Kind::Input, Sentence::lines(&problems)));
     }
-    problems.iter().for_each(|problem| remark(&format!("fullpipe: {problem}")));
+    problems.iter().for_each(|problem| remark(&format!("fullpipe: {}", problem.here())));
     worst_first(&mut page.connections);
     Ok(page)
 }

@@ -1,6 +1,7 @@
 //! The graphs of a report as pictures: SVG, and PNG by librsvg's program.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
 use fullpipe_kernel::file::folder::write_into;
 use fullpipe_report::graph::{Theme, graphs, svg};
@@ -30,8 +31,11 @@ pub struct Folders<'a> {
 pub fn draw(page: &Page, folders: Folders<'_>, theme: Theme) -> Result<(), Failure> {
     let drawn = page.connections.iter().find(|shown| shown.connection.trace().is_some());
     let Some(drawn) = drawn else {
-        let problem = "report: there is no connection with data to draw; give another capture or \
-                       another --filter";
+        let problem = Sentence::new(
+            "report: there is no connection with data to draw; give another capture or \
+             another --filter",
+            "report：没有带数据的连接可画；请给出另一个抓包或另一个 --filter",
+        );
         return Err(Failure::new(Kind::Input, problem));
     };
     let connection = &drawn.connection.connection;
@@ -55,7 +59,11 @@ pub fn draw(page: &Page, folders: Folders<'_>, theme: Theme) -> Result<(), Failu
 /// The picture as PNG.
 fn png(name: &str, picture: &str) -> Result<Vec<u8>, Failure> {
     let failed = |why: &str| {
-        Failure::new(Kind::Run, format!("draw {name} as PNG: {CONVERTER}: {why}; --svg may do"))
+        let problem = Sentence::new(
+            format!("draw {name} as PNG: {CONVERTER}: {why}; --svg may do"),
+            format!("把 {name} 画成 PNG：{CONVERTER}：{why}；可改用 --svg"),
+        );
+        Failure::new(Kind::Run, problem)
     };
     let started = Command::new(CONVERTER)
         .args(["--format", "png", "--zoom", SCALE])
@@ -66,9 +74,15 @@ fn png(name: &str, picture: &str) -> Result<Vec<u8>, Failure> {
     let mut child = started.map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => Failure::new(
             Kind::Missing,
-            format!(
-                "draw {name} as PNG: there is no {CONVERTER} here; `apt-get install \
-                 librsvg2-bin fonts-dejavu-core`, or --svg, or save the picture in the report's page"
+            Sentence::new(
+                format!(
+                    "draw {name} as PNG: there is no {CONVERTER} here; `apt-get install \
+                     librsvg2-bin fonts-dejavu-core`, or --svg, or save the picture in the report's page"
+                ),
+                format!(
+                    "把 {name} 画成 PNG：这里没有 {CONVERTER}；请 `apt-get install librsvg2-bin \
+                     fonts-dejavu-core`，或用 --svg，或在报告页面中保存图片"
+                ),
             ),
         ),
         _ => failed(&cause.to_string()),
@@ -90,9 +104,13 @@ fn keep(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
     let path = folder.join(name);
     let written = std::fs::create_dir_all(folder).and_then(|()| write_into(&path, bytes));
     written.map_err(|cause| {
-        let hint = "give a folder in which files can be written";
-        Failure::new(Kind::Run, format!("write {}: {cause}; {hint}", path.display()))
+        let path = path.display();
+        let problem = Sentence::new(
+            format!("write {path}: {cause}; give a folder in which files can be written"),
+            format!("写入 {path}：{cause}；请给出可写入文件的文件夹"),
+        );
+        Failure::new(Kind::Run, problem)
     })?;
-    remark(&format!("Picture: {}", path.display()));
+    remark(&format!("{}{}", either("Picture: ", "图片："), path.display()));
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::{empty, worst_first};
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
 use fullpipe_analyze::{Capture, Options};
 use fullpipe_flow::Config;
@@ -29,17 +30,18 @@ pub fn page(folders: &[PathBuf]) -> Result<Page, Failure> {
     for folder in folders {
         let runs = runs(folder)?;
         if runs.is_empty() {
-            return Err(unreadable(folder, "there is no run in it"));
+            return Err(wrong(folder, &Sentence::new("there is no run in it", "其中没有运行")));
         }
         for run in runs {
             add(&mut page, &mut rows, &run)?;
         }
     }
     if page.connections.is_empty() {
-        remark(
+        remark(either(
             "fullpipe: there are no captures in these results, so the report has no graphs; \
              `lab run --keep-captures` keeps them",
-        );
+            "fullpipe: 这些结果中没有抓包，因此报告没有图表；`lab run --keep-captures` 会保留它们",
+        ));
     }
     mark_parts(&mut page, &rows);
     worst_first(&mut page.connections);
@@ -87,9 +89,14 @@ fn check_rows(folder: &Path, runs: usize) -> Result<(), Failure> {
     let rows: Vec<RunRow> = read_lines(&path)?;
     if rows.len() > runs {
         let (path, count) = (path.display(), rows.len());
-        remark(&format!(
-            "fullpipe: {path} has {count} runs, of which {} have no folder beside it; the report is without them",
-            count - runs
+        let missing = count - runs;
+        remark(&either(
+            format!(
+                "fullpipe: {path} has {count} runs, of which {missing} have no folder beside it; the report is without them"
+            ),
+            format!(
+                "fullpipe: {path} 有 {count} 次运行，其中 {missing} 次旁边没有文件夹；报告不含它们"
+            ),
         ));
     }
     Ok(())
@@ -104,7 +111,7 @@ fn existing(path: PathBuf) -> Result<Option<PathBuf>, Failure> {
         return Ok(None);
     }
     let kind = path.metadata().map_err(|cause| unreadable(&path, cause))?;
-    if kind.is_file() { Ok(Some(path)) } else { Err(unreadable(&path, "it is not a regular file")) }
+    if kind.is_file() { Ok(Some(path)) } else { Err(wrong(&path, &irregular())) }
 }
 
 /// The file of a run's row.
@@ -201,7 +208,7 @@ fn read_lines<T: serde::de::DeserializeOwned>(file: &Path) -> Result<Vec<T>, Fai
     for (number, line) in (1..).zip(BufReader::new(opened).lines()) {
         let line = line.map_err(|cause| unreadable(file, cause))?;
         let what = serde_json::from_str(&line)
-            .map_err(|cause| unreadable(file, format_args!("line {number}: {cause}")))?;
+            .map_err(|cause| wrong(file, &line_of(number).with(cause)))?;
         all.push(what);
     }
     Ok(all)
@@ -219,9 +226,24 @@ fn mark_parts(page: &mut Page, rows: &[RunRow]) {
 }
 
 fn unreadable(path: &Path, cause: impl std::fmt::Display) -> Failure {
-    let problem = format!(
-        "read results {}: {cause}; give captures, or a folder that `lab run --output` wrote",
-        path.display()
+    wrong(path, &Sentence::as_is(cause))
+}
+
+fn irregular() -> Sentence {
+    Sentence::new("it is not a regular file", "它不是普通文件")
+}
+
+fn line_of(number: usize) -> Sentence {
+    Sentence::new(format!("line {number}"), format!("第 {number} 行"))
+}
+
+fn wrong(path: &Path, cause: &Sentence) -> Failure {
+    let (path, english, chinese) = (path.display(), cause.english(), cause.chinese());
+    let problem = Sentence::new(
+        format!(
+            "read results {path}: {english}; give captures, or a folder that `lab run --output` wrote"
+        ),
+        format!("读取结果 {path}：{chinese}；请给出抓包，或 `lab run --output` 写出的文件夹"),
     );
     Failure::new(Kind::Input, problem)
 }

@@ -3,6 +3,7 @@
 
 use super::super::peer_keys::{allowed_keys, private_key};
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::{OwnTerminal, remark};
 use clap::Args;
 use fullpipe_kernel::run::sandbox::Interrupt;
@@ -65,17 +66,20 @@ impl Destinations {
 
 /// The destinations in a file.
 fn allowed_destinations(path: &Path) -> Result<AllowList, Failure> {
-    let wrong = |why: &dyn std::fmt::Display| {
+    let wrong = |why: Sentence| {
         let name = path.display();
-        Failure::new(Kind::Input, format!("read allowed destinations {name}: {why}"))
+        let what = format!("read allowed destinations {name}");
+        Failure::new(Kind::Input, Sentence::new(what, format!("读取允许的目的地 {name}")).and(&why))
     };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(Sentence::as_is(error)))?;
     let mut all = AllowList::default();
     for (number, line) in text.lines().enumerate() {
         let rule = line.split('#').next().unwrap_or_default().trim();
         if !rule.is_empty() {
             let parsed: Result<AllowList, _> = rule.parse();
-            all.extend(parsed.map_err(|error| wrong(&format!("line {}: {error}", number + 1)))?);
+            let number = number + 1;
+            let place = Sentence::new(format!("line {number}"), format!("第 {number} 行"));
+            all.extend(parsed.map_err(|error| wrong(place.and(&(&error).into())))?);
         }
     }
     Ok(all)
@@ -100,9 +104,10 @@ impl Reload {
         let keys = self.keys.read()?;
         let allow = self.destinations.read()?;
         if let Some((own, allowed)) = keys {
-            self.keyring
-                .replace(&own, allowed)
-                .map_err(|error| Failure::new(Kind::Input, format!("take new keys: {error}")))?;
+            self.keyring.replace(&own, allowed).map_err(|error| {
+                let what = Sentence::new("take new keys", "采用新的密钥");
+                Failure::new(Kind::Input, what.and(&(&error).into()))
+            })?;
         }
         if let Some(far_end) = far_end {
             far_end.allow(allow);
@@ -127,8 +132,14 @@ impl Reload {
                 return;
             }
             match self.again(far_end) {
-                Ok(()) => remark("read keys and destinations again, for new connections"),
-                Err(failure) => remark(&format!("nothing changed: {}", failure.message())),
+                Ok(()) => remark(either(
+                    "read keys and destinations again, for new connections",
+                    "已重新读取密钥和目的地，用于新的连接",
+                )),
+                Err(failure) => {
+                    let why = failure.message().here();
+                    remark(&either(format!("nothing changed: {why}"), format!("没有改变：{why}")));
+                }
             }
             match next {
                 Ok(next) => hangup = next,

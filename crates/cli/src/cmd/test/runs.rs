@@ -1,6 +1,9 @@
 //! From what both ends saw of a run to what it measured.
 
 use super::intervals::Interval;
+use crate::sentence::either;
+use crate::terminal::language;
+use fullpipe_flow::Language;
 use fullpipe_flow::finding::path_test::{Measured, PathTestRun, Rfc6349, TestConnection};
 use fullpipe_model::limit::End;
 use fullpipe_model::tune::HostSettings;
@@ -81,7 +84,19 @@ pub fn add_rfc6349(done: &mut [Tested], contract: Option<Rate>, hosts: Hosts<'_>
 /// The path MTU that probes found, in a line.
 pub fn mtu_in_words(found: PathMtu) -> String {
     if found.forward.is_none() {
-        return "path MTU: UDP does not reach the far end, so it was not probed".into();
+        return either(
+            "path MTU: UDP does not reach the far end, so it was not probed",
+            "路径 MTU：UDP 到不了对端，因此没有探测",
+        )
+        .into();
+    }
+    if language() == Language::Chinese {
+        let [to, from] = [(found.forward, "发往它"), (found.reverse, "来自它")];
+        let [to, from] = [to, from].map(|(mtu, way)| match mtu {
+            Some(mtu) => format!("{way} {} 字节", mtu.get()),
+            None => format!("{way}的探测没有应答"),
+        });
+        return format!("探测的路径 MTU：{to}，{from}");
     }
     let [to, from] = [(found.forward, "to"), (found.reverse, "from")].map(|(mtu, way)| match mtu {
         Some(mtu) => format!("{} bytes {way} it", mtu.get()),
@@ -93,17 +108,21 @@ pub fn mtu_in_words(found: PathMtu) -> String {
 /// What to do where a kernel sends larger packets than the path carries; empty where none does.
 pub fn black_hole(found: PathMtu, done: &[Tested]) -> String {
     let said = done.iter().find_map(|one| {
-        let (way, mtu) = match one.measured.role {
-            End::Sender => ("to it", found.forward?),
-            End::Receiver => ("from it", found.reverse?),
+        let (way, way_zh, mtu) = match one.measured.role {
+            End::Sender => ("to it", "发往它时", found.forward?),
+            End::Receiver => ("from it", "来自它时", found.reverse?),
         };
         let believed = one.measured.mtu.filter(|believed| *believed > mtu)?;
-        Some(format!(
-            "\n{way}, the kernel sends packets of {} bytes, and the path carries {}: larger ones are lost without a word.\n\
-             At the sender, net.ipv4.tcp_mtu_probing=1 finds that out, and `ip route change .. mtu {}` tells it.\n",
-            believed.get(),
-            mtu.get(),
-            mtu.get()
+        let (believed, mtu) = (believed.get(), mtu.get());
+        Some(either(
+            format!(
+                "\n{way}, the kernel sends packets of {believed} bytes, and the path carries {mtu}: larger ones are lost without a word.\n\
+                 At the sender, net.ipv4.tcp_mtu_probing=1 finds that out, and `ip route change .. mtu {mtu}` tells it.\n"
+            ),
+            format!(
+                "\n{way_zh}，内核发送 {believed} 字节的数据包，而路径只能传 {mtu} 字节：更大的会无声地丢失。\n\
+                 在发送方，net.ipv4.tcp_mtu_probing=1 会发现这一点，`ip route change .. mtu {mtu}` 则直接告知。\n"
+            ),
         ))
     });
     said.unwrap_or_default()

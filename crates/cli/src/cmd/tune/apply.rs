@@ -3,7 +3,8 @@
 use super::path::Goal;
 use super::proof::{promise, prove};
 use crate::failure::Failure;
-use crate::terminal::{layout, print, print_json, remark};
+use crate::sentence::{Sentence, either};
+use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::finding::proof::Proof;
 use fullpipe_host::tune::{
@@ -104,14 +105,17 @@ impl Apply {
             let sets = self.sets(&mut machine, &plan)?;
             may_set(&machine, &sets)?;
         }
-        remark("Proving it in the lab first; nothing is changed meanwhile.");
+        remark(either(
+            "Proving it in the lab first; nothing is changed meanwhile.",
+            "先在实验室中验证；期间不改变任何东西。",
+        ));
         prove(&measured).map(Some)
     }
 
     /// Says what a proof promises of the plan; refuses to go on where that is nothing.
     fn tell_promise(&self, proof: Option<&Proof>, plan: &HostPlan) -> Result<(), Failure> {
         let Some(proof) = proof.filter(|_| !plan.changes.is_empty()) else { return Ok(()) };
-        remark(&promise(proof, plan)?.words());
+        remark(promise(proof, plan)?.words().here());
         Ok(())
     }
 
@@ -122,12 +126,13 @@ impl Apply {
         if self.json {
             print_json(&ApplyAnswer { applied: false, plan: &plan, proof, done: None })?;
         } else {
-            print(&render(&plan, Form::Text, layout()))?;
+            print(&render(&plan, Form::Text, answer_layout()))?;
         }
         if !plan.changes.is_empty() {
-            remark(
+            remark(either(
                 "Nothing is changed: this is a dry run. --yes applies it, `fullpipe tune undo` puts it back.",
-            );
+                "没有改变任何东西：这是试运行。--yes 应用它，`fullpipe tune undo` 恢复原状。",
+            ));
         }
         Ok(0)
     }
@@ -161,7 +166,7 @@ impl Apply {
         if self.json {
             print_json(&ApplyAnswer { applied: false, plan, proof: None, done: None })?;
         } else {
-            print(&render(plan, Form::Text, layout()))?;
+            print(&render(plan, Form::Text, answer_layout()))?;
         }
         Ok(0)
     }
@@ -196,21 +201,21 @@ impl Apply {
         }
         let mut text = String::new();
         for set in sets {
-            text += &match (&set.item, &set.to) {
-                (Item::File(path), _) => format!("{} is written\n", path.display()),
-                (item, Some(to)) => {
-                    format!("{item} = {to}, was {}\n", set.from.as_deref().unwrap_or("absent"))
-                }
-                (item, None) => format!("{item} is removed\n"),
-            };
+            text += &either(written(set), written_zh(set));
         }
         text += &match self.keep {
-            Some(keep) => format!(
-                "Apply {number} is in force for {keep}; `fullpipe tune confirm` keeps it, `fullpipe tune undo` ends it.\n"
+            Some(keep) => either(
+                format!(
+                    "Apply {number} is in force for {keep}; `fullpipe tune confirm` keeps it, `fullpipe tune undo` ends it.\n"
+                ),
+                format!(
+                    "第 {number} 次应用已生效，为期 {keep}；`fullpipe tune confirm` 保留它，`fullpipe tune undo` 结束它。\n"
+                ),
             ),
-            None => {
-                format!("Apply {number} is in force; `fullpipe tune undo` puts everything back.\n")
-            }
+            None => either(
+                format!("Apply {number} is in force; `fullpipe tune undo` puts everything back.\n"),
+                format!("第 {number} 次应用已生效；`fullpipe tune undo` 恢复原状。\n"),
+            ),
         };
         print(&text)?;
         if let Some(words) = self.persist.then(|| unpersisted(plan)).flatten() {
@@ -219,12 +224,36 @@ impl Apply {
         if !plan.on_the_machine.is_empty() {
             let names: Vec<_> =
                 plan.on_the_machine.iter().map(|change| change.knob.to_string()).collect();
-            remark(&format!(
-                "Not set, as this network namespace does not have them: {}. Set them on the machine.",
-                names.join(", ")
+            let names = names.join(", ");
+            remark(&either(
+                format!(
+                    "Not set, as this network namespace does not have them: {names}. Set them on the machine."
+                ),
+                format!("未设置，因为此网络命名空间没有它们：{names}。请在机器上设置。"),
             ));
         }
         Ok(0)
+    }
+}
+
+/// What an apply wrote, as a line.
+fn written(set: &Set) -> String {
+    match (&set.item, &set.to) {
+        (Item::File(path), _) => format!("{} is written\n", path.display()),
+        (item, Some(to)) => {
+            format!("{item} = {to}, was {}\n", set.from.as_deref().unwrap_or("absent"))
+        }
+        (item, None) => format!("{item} is removed\n"),
+    }
+}
+
+fn written_zh(set: &Set) -> String {
+    match (&set.item, &set.to) {
+        (Item::File(path), _) => format!("已写入 {}\n", path.display()),
+        (item, Some(to)) => {
+            format!("{item} = {to}，原为 {}\n", set.from.as_deref().unwrap_or("不存在"))
+        }
+        (item, None) => format!("已删除 {item}\n"),
     }
 }
 
@@ -245,11 +274,16 @@ fn unpersisted(plan: &HostPlan) -> Option<String> {
     let commands: String =
         others.iter().map(|change| format!("post-up {}\n", change.command())).collect();
     let plan = HostPlan { changes: others, on_the_machine: Vec::new(), ..plan.clone() };
-    Some(format!(
-        "Not persisted, as whoever brings up the network sets them anew: {}. Paste one of these there:\n\
-         {}# or, with ifupdown, below the device in /etc/network/interfaces\n{commands}",
-        names.join(", "),
-        render(&plan, Form::Systemd, layout())
+    let (names, systemd) = (names.join(", "), render(&plan, Form::Systemd, answer_layout()));
+    Some(either(
+        format!(
+            "Not persisted, as whoever brings up the network sets them anew: {names}. Paste one of these there:\n\
+             {systemd}# or, with ifupdown, below the device in /etc/network/interfaces\n{commands}"
+        ),
+        format!(
+            "未持久化，因为启用网络的程序会重新设置它们：{names}。请把以下之一写到那里：\n{systemd}\
+             # 或者用 ifupdown，写在 /etc/network/interfaces 中该设备之下\n{commands}"
+        ),
     ))
 }
 
@@ -288,13 +322,21 @@ fn may_set(machine: &ThisMachine, sets: &[Set]) -> Result<(), Failure> {
 }
 
 /// How long to keep an apply: minutes and hours, which no path takes, are fine here.
-fn keep(text: &str) -> Result<Duration, String> {
+fn keep(text: &str) -> Result<Duration, Sentence> {
     const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
-    let keep = humantime::parse_duration(text)
-        .map_err(|error| format!("{error}; write for example 10m, 90s or 2h"))?;
+    let keep = humantime::parse_duration(text).map_err(|error| {
+        Sentence::new(
+            format!("{error}; write for example 10m, 90s or 2h"),
+            "不是时间长度；写法示例：10m、90s 或 2h",
+        )
+    })?;
     let keep = Duration::from_nanos(u64::try_from(keep.as_nanos()).unwrap_or(u64::MAX));
     let bounds = Duration::from_secs(1)..=LONGEST;
-    if bounds.contains(&keep) { Ok(keep) } else { Err("it must be from 1s to 30days".into()) }
+    if bounds.contains(&keep) {
+        Ok(keep)
+    } else {
+        Err(Sentence::new("it must be from 1s to 30days", "须在 1s 到 30days 之间"))
+    }
 }
 
 /// What earlier applies have set and still stands.

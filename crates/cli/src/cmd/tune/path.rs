@@ -1,15 +1,17 @@
 //! The options that say for what this machine is tuned: the same for `plan` and `apply`.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use clap::{Args, ValueEnum};
 use fullpipe_host::tune::{ThisMachine, read_state};
 use fullpipe_kernel::file::named_file;
 use fullpipe_model::change::Knob;
 use fullpipe_model::limit::End;
 use fullpipe_model::tune::{
-    HostPlan, HostQuestion, HostState, MeasuredEnd, MeasuredPath, Path, Role, Wish, plan_host,
+    HostPlan, HostQuestion, HostState, MeasuredEnd, MeasuredPath, MeasuredPathError, Path, Role,
+    Wish, plan_host,
 };
-use fullpipe_model::units::{Bytes, Duration, Probability, Rate};
+use fullpipe_model::units::{Bytes, Duration, ParseError, Probability, Rate};
 use std::path::PathBuf;
 
 /// Which end of the path this machine is.
@@ -82,11 +84,16 @@ impl Goal {
     pub fn to_prove(&self) -> Result<MeasuredPath, Failure> {
         let measured = self.from.as_deref().map(read).transpose()?;
         let measured = measured.ok_or_else(|| {
-            missing("only a measured path can be rebuilt; name one with --from FILE (`fullpipe why --json`)")
+            missing(
+                "only a measured path can be rebuilt; name one with --from FILE (`fullpipe why --json`)",
+                "只能重建测得的路径；请用 --from FILE 给出（`fullpipe why --json`）",
+            )
         })?;
         if self.role.is_none() {
-            let what = "say which end of the path this machine is with --role, because only its own changes count";
-            return Err(missing(what));
+            return Err(missing(
+                "say which end of the path this machine is with --role, because only its own changes count",
+                "请用 --role 说明本机是路径的哪一端，因为只计入它自己的更改",
+            ));
         }
         Ok(MeasuredPath {
             rate: self.rate.or(measured.rate),
@@ -101,8 +108,11 @@ impl Goal {
         let rate = rate.ok_or_else(|| {
             Failure::new(
                 Kind::Usage,
-                "plan: the measured path has no rate, as something else than the link limited it all the \
-                 time; say what the link carries with --rate",
+                Sentence::new(
+                    "plan: the measured path has no rate, as something else than the link limited it all the \
+                     time; say what the link carries with --rate",
+                    "方案：测得的路径没有速率，因为限制它的始终不是链路；请用 --rate 说明链路的速率",
+                ),
             )
         })?;
         // One of both is there: clap sees to it.
@@ -139,8 +149,9 @@ impl Goal {
 }
 
 /// What a plan cannot be proved without.
-fn missing(what: &str) -> Failure {
-    Failure::new(Kind::Usage, format!("prove the plan: {what}"))
+fn missing(english: &str, chinese: &str) -> Failure {
+    let what = Sentence::new(format!("prove the plan: {english}"), format!("验证方案：{chinese}"));
+    Failure::new(Kind::Usage, what)
 }
 
 /// A number of connections.
@@ -149,11 +160,14 @@ fn connections() -> impl clap::builder::TypedValueParser<Value = u64> {
 }
 
 /// A rate that a path can have.
-fn rate(text: &str) -> Result<Rate, String> {
-    let rate: Rate =
-        text.parse().map_err(|error: fullpipe_model::units::ParseError| error.to_string())?;
+fn rate(text: &str) -> Result<Rate, Sentence> {
+    let rate: Rate = text.parse().map_err(|error: ParseError| Sentence::from(&error))?;
     let least = Rate::from_bits_per_sec(1_000);
-    if rate < least { Err(format!("{rate} is below {least}")) } else { Ok(rate) }
+    if rate < least {
+        Err(Sentence::new(format!("{rate} is below {least}"), format!("{rate} 低于 {least}")))
+    } else {
+        Ok(rate)
+    }
 }
 
 /// Where the application set its buffer, only `rmem_max` and `wmem_max` can help.
@@ -173,10 +187,16 @@ fn asked_buffer(end: &MeasuredEnd) -> Option<Bytes> {
 }
 
 fn read(path: &std::path::Path) -> Result<MeasuredPath, Failure> {
-    let failed = |cause: &dyn std::fmt::Display| {
-        Failure::new(Kind::Input, format!("read measured path: {}: {cause}", path.display()))
+    let failed = |cause: Sentence| {
+        let path = path.display();
+        let told = Sentence::new(
+            format!("read measured path: {path}: {}", cause.english()),
+            format!("读取测得的路径：{path}：{}", cause.chinese()),
+        );
+        Failure::new(Kind::Input, told)
     };
-    let bytes = named_file::read(path, named_file::DATA_MAX).map_err(|error| failed(&error))?;
-    let text = String::from_utf8(bytes).map_err(|error| failed(&error))?;
-    text.parse().map_err(|error: fullpipe_model::tune::MeasuredPathError| failed(&error))
+    let bytes = named_file::read(path, named_file::DATA_MAX);
+    let bytes = bytes.map_err(|error| failed(Sentence::as_is(error)))?;
+    let text = String::from_utf8(bytes).map_err(|error| failed(Sentence::as_is(error)))?;
+    text.parse().map_err(|error: MeasuredPathError| failed((&error).into()))
 }

@@ -8,11 +8,15 @@
 //! keeps: only trials count whose every change the plan makes, at the end that this machine is.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
+use crate::terminal;
+use fullpipe_flow::Language;
 use fullpipe_flow::finding::proof::{Proof, TrialResult, WORTH};
 use fullpipe_model::change::{Change, Knob, RouteMetric, Sysctl, Value};
 use fullpipe_model::tune::prove::Remedy;
 use fullpipe_model::tune::{HostPlan, MeasuredPath};
 use fullpipe_model::units::Rate;
+use fullpipe_report::runs::proof::remedy;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -25,7 +29,7 @@ pub struct Promise {
     /// By how much the lab's goodput differed from the measured one, in percent.
     off: f64,
     /// The changes that give it.
-    changes: String,
+    changes: Sentence,
 }
 
 /// Runs `fullpipe prove` on a measured path.
@@ -33,10 +37,12 @@ pub struct Promise {
 /// # Errors
 /// It cannot be started, or it has no proof: the failure has its exit code and its message.
 pub fn prove(measured: &MeasuredPath) -> Result<Proof, Failure> {
-    let refused =
-        |cause| Failure::new(Kind::Run, format!("prove the plan: start the lab: {cause}"));
+    let refused = |cause: std::io::Error| {
+        let told = Sentence::new("prove the plan: start the lab", "验证方案：启动实验室");
+        Failure::new(Kind::Run, told.with(cause))
+    };
     let mut child = Command::new(std::env::current_exe().map_err(refused)?)
-        .args(["prove", "--from", "-", "--json"])
+        .args(["prove", "--from", "-", "--json", "--language", terminal::language().name()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -52,17 +58,28 @@ pub fn prove(measured: &MeasuredPath) -> Result<Proof, Failure> {
     // 1 is either "the lab does not agree", with a proof, or a run that failed, without.
     if code > 1 || output.stdout.is_empty() {
         let said = String::from_utf8_lossy(&output.stderr);
-        let why = said.lines().last().unwrap_or("it ended without a word");
-        let why = why.strip_prefix("fullpipe: ").unwrap_or(why);
+        let why = said.lines().last().map_or_else(
+            || Sentence::new("it ended without a word", "它没有输出就结束了"),
+            |line| Sentence::as_is(line.strip_prefix("fullpipe: ").unwrap_or(line)),
+        );
         return Err(Failure::with_code(
             code.max(1),
-            format!(
-                "prove the plan: {why}; nothing is changed; without --prove it is applied unproven"
+            Sentence::new(
+                format!(
+                    "prove the plan: {}; nothing is changed; without --prove it is applied unproven",
+                    why.english()
+                ),
+                format!(
+                    "验证方案：{}；没有改变任何东西；不带 --prove 则未经验证即应用",
+                    why.chinese()
+                ),
             ),
         ));
     }
-    serde_json::from_slice(&output.stdout)
-        .map_err(|cause| unproven(&format!("what `fullpipe prove` said is no proof: {cause}")))
+    serde_json::from_slice(&output.stdout).map_err(|cause| {
+        let what = "what `fullpipe prove` said is no proof";
+        unproven(&Sentence::new(what, "`fullpipe prove` 的输出不是证明").with(cause))
+    })
 }
 
 /// What to expect of `plan` by `proof`.
@@ -73,9 +90,15 @@ pub fn promise(proof: &Proof, plan: &HostPlan) -> Result<Promise, Failure> {
     let agreement = proof.agreement;
     let off = (agreement.ratio - 1.0) * 100.0;
     if !agreement.agrees {
-        let limit = if agreement.same_limit { "" } else { " with another limit" };
-        return Err(unproven(&format!(
-            "the lab does not repeat the measurement (its goodput is {off:+.1} % off{limit}), so it promises nothing"
+        let [limit, limit_zh] = match agreement.same_limit {
+            true => ["", ""],
+            false => [" with another limit", "，限制也不同"],
+        };
+        return Err(unproven(&Sentence::new(
+            format!(
+                "the lab does not repeat the measurement (its goodput is {off:+.1} % off{limit}), so it promises nothing"
+            ),
+            format!("实验室没有重现测量（有效吞吐相差 {off:+.1} %{limit_zh}），因此不作任何承诺"),
         )));
     }
     // Of the trials that this plan makes, the one with the most changes is nearest to it.
@@ -99,36 +122,62 @@ pub fn promise(proof: &Proof, plan: &HostPlan) -> Result<Promise, Failure> {
 
 impl Promise {
     /// The promise as a sentence.
-    pub fn words(&self) -> String {
+    pub fn words(&self) -> Sentence {
         let Promise { expected, measured, off, changes } = self;
-        format!(
-            "The lab repeats the measurement ({off:+.1} % off). Expect about {expected} instead of {measured} with: {changes}."
+        Sentence::new(
+            format!(
+                "The lab repeats the measurement ({off:+.1} % off). Expect about {expected} instead of {measured} with: {}.",
+                changes.english()
+            ),
+            format!(
+                "实验室重现了测量（相差 {off:+.1} %）。预期约 {expected}，而不是 {measured}，更改为：{}。",
+                changes.chinese()
+            ),
         )
     }
 }
 
 /// Why nothing is promised though the lab repeats the measurement.
-fn without_gain(trials: &[TrialResult], nearest: Option<&TrialResult>) -> String {
+fn without_gain(trials: &[TrialResult], nearest: Option<&TrialResult>) -> Sentence {
     let why = match nearest {
         Some(trial) => {
-            format!("in the lab, {} gives {:.2} times the goodput", words(trial), trial.gain)
+            let (changes, gain) = (words(trial), trial.gain);
+            Sentence::new(
+                format!("in the lab, {} gives {gain:.2} times the goodput", changes.english()),
+                format!("在实验室中，{} 使有效吞吐成为 {gain:.2} 倍", changes.chinese()),
+            )
         }
-        None => "no change that the lab tried is one of this plan".into(),
+        None => Sentence::new(
+            "no change that the lab tried is one of this plan",
+            "实验室尝试过的更改都不在这个方案中",
+        ),
     };
     let other = trials.iter().filter(|trial| trial.expected.is_some());
     let other = other.max_by(|a, b| a.gain.total_cmp(&b.gain));
     match other.filter(|trial| trial.gain >= WORTH) {
         Some(trial) => {
-            format!("{why}; what gains most there is {} ({:.2} times)", words(trial), trial.gain)
+            let (changes, gain) = (words(trial), trial.gain);
+            let most = Sentence::new(
+                format!("what gains most there is {} ({gain:.2} times)", changes.english()),
+                format!("其中增益最大的是 {}（{gain:.2} 倍）", changes.chinese()),
+            );
+            Sentence::joined(&[why, most])
         }
         None => why,
     }
 }
 
-fn unproven(why: &str) -> Failure {
-    let message = format!(
-        "prove the plan: {why}; nothing is changed; `fullpipe prove --from FILE` shows all of it, and without --prove \
-         the plan is applied unproven"
+fn unproven(why: &Sentence) -> Failure {
+    let message = Sentence::new(
+        format!(
+            "prove the plan: {}; nothing is changed; `fullpipe prove --from FILE` shows all of it, and without --prove \
+             the plan is applied unproven",
+            why.english()
+        ),
+        format!(
+            "验证方案：{}；没有改变任何东西；`fullpipe prove --from FILE` 显示全部，不带 --prove 则未经验证即应用方案",
+            why.chinese()
+        ),
     );
     Failure::new(Kind::Run, message)
 }
@@ -157,7 +206,14 @@ fn is_made_by(change: &Remedy, planned: &Change) -> bool {
 }
 
 /// The changes of a trial: `receiver: net.ipv4.tcp_rmem at least 4096 131072 2359296`.
-fn words(trial: &TrialResult) -> String {
-    let each: Vec<String> = trial.changes.iter().map(ToString::to_string).collect();
-    each.join("; ")
+fn words(trial: &TrialResult) -> Sentence {
+    let each: Vec<Sentence> = trial
+        .changes
+        .iter()
+        .map(|change| {
+            let [english, chinese] = Language::ALL.map(|language| remedy(language, change));
+            Sentence::new(english, chinese)
+        })
+        .collect();
+    Sentence::joined(&each)
 }

@@ -1,7 +1,7 @@
 //! `fullpipe tune settings`.
 
 use crate::failure::Failure;
-use crate::terminal::{layout, print, print_json};
+use crate::terminal::{answer_layout, print, print_json};
 use clap::Args;
 use fullpipe_model::change::{Scope, Sysctl};
 use fullpipe_report::plan::host_plan;
@@ -41,7 +41,7 @@ impl Settings {
                 .collect();
             print_json(&rows)?;
         } else {
-            print(&host_plan::settings(layout()))?;
+            print(&host_plan::settings(answer_layout()))?;
         }
         Ok(0)
     }

@@ -1,7 +1,8 @@
 //! `fullpipe tune status`.
 
 use crate::failure::Failure;
-use crate::terminal::{layout, print, print_json};
+use crate::sentence::{Sentence, either};
+use crate::terminal::{answer_layout, print, print_json};
 use clap::Args;
 use fullpipe_host::tune::{Item, Machine, Phase, Record, Set, Standing, ThisMachine, standing};
 use fullpipe_model::units::Duration;
@@ -62,14 +63,20 @@ impl Status {
         }
         let mut text = String::new();
         if rows.is_empty() {
-            text += "Nothing is applied in this network namespace.\n";
+            text += either(
+                "Nothing is applied in this network namespace.\n",
+                "此网络命名空间中没有已应用的设置。\n",
+            );
         }
         for (at, row) in rows.iter().enumerate() {
             text += if at > 0 { "\n" } else { "" };
             text += &lines(row);
         }
         if elsewhere > 0 {
-            text += &format!("{elsewhere} more in other network namespaces.\n");
+            text += &either(
+                format!("{elsewhere} more in other network namespaces.\n"),
+                format!("其他网络命名空间中还有 {elsewhere} 次应用。\n"),
+            );
         }
         print(&text)?;
         Ok(0)
@@ -100,43 +107,69 @@ fn applied(machine: &mut ThisMachine, number: u32, record: Record) -> Result<App
 /// A value of an item in a cell.
 fn shown(item: &Item, value: &Option<String>) -> String {
     match (item, value) {
-        (_, None) => "absent".to_string(),
-        (Item::File(_), Some(text)) => format!("{} lines", text.lines().count()),
+        (_, None) => either("absent", "不存在").to_string(),
+        (Item::File(_), Some(text)) => {
+            format!("{} {}", text.lines().count(), either("lines", "行"))
+        }
         (_, Some(text)) => text.clone(),
     }
 }
 
 fn lines(row: &Applied) -> String {
-    let mut text = format!("Apply {}, {}: {}\n", row.apply, row.at, row.purpose);
+    let Applied { apply, at, purpose, .. } = row;
+    let mut text = either(
+        format!("Apply {apply}, {at}: {purpose}\n"),
+        format!("第 {apply} 次应用，{at}：{purpose}\n"),
+    );
     if row.phase == Phase::Unfinished {
-        text += "It was interrupted half way: `fullpipe tune undo` puts back what it had set.\n";
+        text += either(
+            "It was interrupted half way: `fullpipe tune undo` puts back what it had set.\n",
+            "它中途被打断：`fullpipe tune undo` 恢复它已设置的内容。\n",
+        );
     }
     if row.before_boot {
-        text += "It was made before the machine started: what was not persisted has ended.\n";
+        text += either(
+            "It was made before the machine started: what was not persisted has ended.\n",
+            "它在机器上次启动之前应用：未持久化的已失效。\n",
+        );
     }
     match &row.until {
         Some(until) if row.overdue => {
-            text += &format!(
-                "Its time ended at {until}, and the process that was to undo it is gone: `fullpipe tune \
-                 undo {0}` does it, `fullpipe tune confirm {0}` keeps it.\n",
-                row.apply
+            text += &either(
+                format!(
+                    "Its time ended at {until}, and the process that was to undo it is gone: `fullpipe tune \
+                     undo {apply}` does it, `fullpipe tune confirm {apply}` keeps it.\n"
+                ),
+                format!(
+                    "它的期限 {until} 已过，而本应撤销它的进程已不在：`fullpipe tune undo {apply}` 撤销它，\
+                     `fullpipe tune confirm {apply}` 保留它。\n"
+                ),
             );
         }
-        Some(until) => text += &format!("It is undone at {until} unless it is confirmed.\n"),
+        Some(until) => {
+            text += &either(
+                format!("It is undone at {until} unless it is confirmed.\n"),
+                format!("若不确认，将于 {until} 撤销。\n"),
+            );
+        }
         None => {}
     }
-    let mut table = Table::new(["setting", "was", "applied", "now"].map(Column::text));
+    let headings =
+        either(["setting", "was", "applied", "now"], ["设置", "原值", "应用的值", "现状"]);
+    let mut table = Table::new(headings.map(Column::text));
     for Setting { set, now, standing } in &row.settings {
         let stands = match standing {
-            Standing::Applied => "as applied".to_string(),
-            Standing::AsBefore => "as before".to_string(),
-            Standing::Gone => "gone".to_string(),
-            Standing::ChangedSince => format!("{}, changed since", shown(&set.item, now)),
+            Standing::Applied => either("as applied", "如所应用").to_string(),
+            Standing::AsBefore => either("as before", "与之前相同").to_string(),
+            Standing::Gone => either("gone", "已不存在").to_string(),
+            Standing::ChangedSince => {
+                shown(&set.item, now) + either(", changed since", "，后来被改动")
+            }
         };
         let (from, to) = (shown(&set.item, &set.from), shown(&set.item, &set.to));
-        table.row([set.item.to_string(), from, to, stands]);
+        table.row([Sentence::from(&set.item).here().into(), from, to, stands]);
     }
-    text + &table.render(layout())
+    text + &table.render(answer_layout())
 }
 
 fn calendar(since_1970: Duration) -> String {

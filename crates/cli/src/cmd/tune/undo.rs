@@ -1,6 +1,7 @@
 //! `fullpipe tune undo` and `fullpipe tune confirm`.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::{print, print_json};
 use clap::Args;
 use fullpipe_host::tune::{
@@ -64,8 +65,12 @@ impl Undo {
                 .collect();
             print_json(&rows)?;
         } else if done.is_empty() {
-            print("Nothing is applied, so there is nothing to put back.\n")?;
+            print(either(
+                "Nothing is applied, so there is nothing to put back.\n",
+                "没有已应用的设置，因此没有什么要恢复。\n",
+            ))?;
         } else {
+            let lines = either::<fn(u32, &PutBack) -> String>(lines, lines_zh);
             print(&done.iter().map(|(number, done)| lines(*number, done)).collect::<String>())?;
         }
         Ok(0)
@@ -86,10 +91,17 @@ fn find(
 ) -> Result<&Record, Failure> {
     records.get(&number).ok_or_else(|| {
         let known: Vec<_> = records.keys().map(u32::to_string).collect();
-        let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-        let message = format!(
-            "find apply {number}: there is no such apply in this network namespace (there are: {known}); \
-             see `fullpipe tune status`"
+        let known = (!known.is_empty()).then(|| known.join(", "));
+        let message = Sentence::new(
+            format!(
+                "find apply {number}: there is no such apply in this network namespace (there are: {}); \
+                 see `fullpipe tune status`",
+                known.as_deref().unwrap_or("none")
+            ),
+            format!(
+                "查找第 {number} 次应用：此网络命名空间中没有它（现有：{}）；见 `fullpipe tune status`",
+                known.as_deref().unwrap_or("无")
+            ),
         );
         Failure::new(Kind::Usage, message)
     })
@@ -114,6 +126,27 @@ fn lines(number: u32, done: &PutBack) -> String {
         text += &format!("left: {changed}\n");
     }
     text + &format!("Apply {number} is undone.\n")
+}
+
+fn lines_zh(number: u32, done: &PutBack) -> String {
+    let mut text = String::new();
+    for set in &done.put_back {
+        text += &match (&set.item, &set.from) {
+            (Item::File(path), None) => format!("已删除 {}\n", path.display()),
+            (Item::File(path), Some(_)) => format!("{} 已恢复原样\n", path.display()),
+            (item, from) => format!("{item} 恢复为 {}\n", from.as_deref().unwrap_or("不存在")),
+        };
+    }
+    for item in &done.were_back {
+        text += &format!("{} 本来就与之前相同\n", Sentence::from(item).chinese());
+    }
+    for item in &done.gone {
+        text += &format!("{} 已不存在，或在上次重启时失效\n", Sentence::from(item).chinese());
+    }
+    for changed in &done.left {
+        text += &format!("保留：{}\n", Sentence::from(changed).chinese());
+    }
+    text + &format!("第 {number} 次应用已撤销。\n")
 }
 
 /// Keep an apply beyond its time.
@@ -156,9 +189,14 @@ impl Confirm {
         if self.json {
             print_json(&serde_json::json!({"confirmed": chosen}))?;
         } else if chosen.is_empty() {
-            print("No apply waits to be confirmed.\n")?;
+            print(either("No apply waits to be confirmed.\n", "没有等待确认的应用。\n"))?;
         } else {
-            let lines = chosen.iter().map(|number| format!("Apply {number} stays.\n"));
+            let lines = chosen.iter().map(|number| {
+                either(
+                    format!("Apply {number} stays.\n"),
+                    format!("第 {number} 次应用予以保留。\n"),
+                )
+            });
             print(&lines.collect::<String>())?;
         }
         Ok(0)

@@ -1,7 +1,8 @@
 //! `fullpipe tune verify`.
 
 use crate::failure::Failure;
-use crate::terminal::{layout, print, print_json};
+use crate::sentence::{Sentence, either};
+use crate::terminal::{answer_layout, print, print_json};
 use clap::Args;
 use fullpipe_host::verify::{Seen, verify};
 use fullpipe_report::{Column, Table};
@@ -31,22 +32,25 @@ impl Verify {
         if self.json {
             print_json(&checks)?;
         } else {
-            let mut table =
-                Table::new(["setting", "value", "in force", "seen by"].map(Column::text));
+            let headings = either(
+                ["setting", "value", "in force", "seen by"],
+                ["设置", "值", "是否生效", "依据"],
+            );
+            let mut table = Table::new(headings.map(Column::text));
             for check in &checks {
                 let seen = match check.seen {
-                    Seen::InForce => "yes",
-                    Seen::NotInForce => "NO",
-                    Seen::CannotBeSeen => "cannot be seen",
+                    Seen::InForce => either("yes", "是"),
+                    Seen::NotInForce => either("NO", "否"),
+                    Seen::CannotBeSeen => either("cannot be seen", "看不出"),
                 };
                 table.row([
                     check.setting.clone(),
                     check.value.clone(),
                     seen.into(),
-                    check.how.clone(),
+                    Sentence::from(&check.how).here().into(),
                 ]);
             }
-            print(&table.render(layout()))?;
+            print(&table.render(answer_layout()))?;
         }
         Ok(u8::from(checks.iter().any(|check| check.seen == Seen::NotInForce)))
     }

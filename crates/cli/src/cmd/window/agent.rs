@@ -2,6 +2,7 @@
 
 use super::show::Look;
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
 use fullpipe_agent::{Adopted, Agent, AgentError, AgentOptions, Connection};
 use fullpipe_kernel::network::netns::NetNs;
@@ -171,15 +172,21 @@ impl Running {
 
 /// A window of less than two segments would stop its sender.
 fn too_small(budget: Bytes, connections: usize, smallest: Bytes) -> String {
-    format!(
-        "The budget of {budget} cannot hold two segments for each of {connections} connections: \
-         that takes {smallest}. They keep those, since less would stop their senders; raise \
-         --budget, or lower the MTU."
+    either(
+        format!(
+            "The budget of {budget} cannot hold two segments for each of {connections} connections: \
+             that takes {smallest}. They keep those, since less would stop their senders; raise \
+             --budget, or lower the MTU."
+        ),
+        format!(
+            "{budget} 的预算容不下 {connections} 个连接每个两个报文段：那需要 {smallest}。它们仍保留这些，因为更少会使\
+             发送方停止；请增大 --budget，或降低 MTU。"
+        ),
     )
 }
 
 fn refused(refused: fullpipe_kernel::Refused) -> Failure {
-    Failure::new(Kind::Run, format!("window: {refused}"))
+    Failure::new(Kind::Run, Sentence::from(&refused).of("window"))
 }
 
 /// Follows the connections that exist, in every network namespace that may be entered, and says
@@ -190,8 +197,13 @@ fn adopt(agent: &mut Agent) -> Result<(), Failure> {
         match namespace.run(|| agent.adopt()) {
             Ok(Ok(found)) => adopted += found,
             Ok(Err(error)) => {
-                remark(&format!(
-                    "Connections that exist already are not followed, new ones are: {error}."
+                let why = Sentence::from(&error);
+                remark(&either(
+                    format!(
+                        "Connections that exist already are not followed, new ones are: {}.",
+                        why.english()
+                    ),
+                    format!("不跟踪已有的连接，只跟踪新的：{}。", why.chinese()),
                 ));
                 return Ok(());
             }
@@ -200,12 +212,19 @@ fn adopt(agent: &mut Agent) -> Result<(), Failure> {
         }
     }
     if adopted.followed > 0 {
-        remark(&format!("Connections that existed before and are followed: {}.", adopted.followed));
+        let followed = adopted.followed;
+        remark(&either(
+            format!("Connections that existed before and are followed: {followed}."),
+            format!("已有且被跟踪的连接：{followed}。"),
+        ));
     }
     if adopted.refused > 0 {
-        remark(&format!(
-            "Connections that existed before and cannot be followed: {}; it needs Linux 6.13.",
-            adopted.refused
+        let refused = adopted.refused;
+        remark(&either(
+            format!(
+                "Connections that existed before and cannot be followed: {refused}; it needs Linux 6.13."
+            ),
+            format!("已有但不能跟踪的连接：{refused}；这需要 Linux 6.13。"),
         ));
     }
     Ok(())

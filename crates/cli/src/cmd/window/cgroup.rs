@@ -6,6 +6,7 @@
 //! their groups here too, with our number perhaps: so a group's lock says that somebody has it.
 
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::{self, File};
 use std::io;
@@ -44,7 +45,8 @@ impl Group {
                 break;
             }
         }
-        let lock = made.map_err(|cause| failed("make control group", &path, &cause))?;
+        let lock =
+            made.map_err(|cause| failed(["make control group", "创建控制组"], &path, &cause))?;
         Ok(Group { path, home, _lock: lock })
     }
 
@@ -61,10 +63,21 @@ impl Group {
         child.map_err(|cause| {
             let program = command.get_program().display();
             let (kind, advice) = match cause.kind() {
-                io::ErrorKind::NotFound => (Kind::Missing, "install it, or name its file"),
-                _ => (Kind::Run, "check that it is a program, and that you may run it"),
+                io::ErrorKind::NotFound => (
+                    Kind::Missing,
+                    Sentence::new("install it, or name its file", "请安装它，或给出其文件"),
+                ),
+                _ => (
+                    Kind::Run,
+                    Sentence::new(
+                        "check that it is a program, and that you may run it",
+                        "请检查它是否是程序，以及您能否运行它",
+                    ),
+                ),
             };
-            Failure::new(kind, format!("window: start {program}: {cause}; {advice}"))
+            let what = format!("window: start {program}: {cause}");
+            let what = Sentence::new(what, format!("window：启动 {program}：{cause}"));
+            Failure::new(kind, Sentence::joined(&[what, advice]))
         })
     }
 
@@ -97,14 +110,23 @@ fn make(path: &Path) -> io::Result<Flock<File>> {
 /// Moves this process.
 fn enter(group: &Path) -> Result<(), Failure> {
     fs::write(group.join("cgroup.procs"), "0")
-        .map_err(|cause| failed("enter control group", group, &cause))
+        .map_err(|cause| failed(["enter control group", "进入控制组"], group, &cause))
 }
 
-fn failed(operation: &str, group: &Path, cause: &io::Error) -> Failure {
+fn failed([operation, chinese]: [&str; 2], group: &Path, cause: &io::Error) -> Failure {
     let denied = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
     let kind = if denied.contains(&cause.kind()) { Kind::Missing } else { Kind::Run };
-    let advice = "it needs root and a writable cgroup v2; --cgroup PATH names one that exists";
-    Failure::new(kind, format!("window: {operation} {}: {cause}; {advice}", group.display()))
+    let group = group.display();
+    let told = Sentence::new(
+        format!(
+            "window: {operation} {group}: {cause}; it needs root and a writable cgroup v2; --cgroup PATH \
+             names one that exists"
+        ),
+        format!(
+            "window：{chinese} {group}：{cause}；需要 root 和可写的 cgroup v2；--cgroup PATH 可给出现有的"
+        ),
+    );
+    Failure::new(kind, told)
 }
 
 /// Empty groups that nobody has locked. One with processes refuses to be removed.
@@ -125,24 +147,28 @@ fn remove_left_over(home: &Path) {
 pub fn check() -> Result<PathBuf, Failure> {
     let home = own_group()?;
     let processes = fs::OpenOptions::new().write(true).open(home.join("cgroup.procs"));
-    processes.map_err(|cause| failed("write to control group", &home, &cause))?;
+    processes.map_err(|cause| failed(["write to control group", "写入控制组"], &home, &cause))?;
     Ok(home)
 }
 
 fn read(file: &str) -> Result<String, Failure> {
-    fs::read_to_string(file)
-        .map_err(|cause| Failure::new(Kind::Run, format!("window: read {file}: {cause}")))
+    fs::read_to_string(file).map_err(|cause| {
+        let what = Sentence::new(format!("window: read {file}"), format!("window：读取 {file}"));
+        Failure::new(Kind::Run, what.with(cause))
+    })
 }
 
 /// The folder of this process's group in cgroup v2.
 fn own_group() -> Result<PathBuf, Failure> {
     let (mounts, groups) = (read("/proc/self/mountinfo")?, read("/proc/self/cgroup")?);
     find(&mounts, &groups).ok_or_else(|| {
-        let advice = "mount it: mount -t cgroup2 none /sys/fs/cgroup; --cgroup PATH names another";
-        Failure::new(
-            Kind::Missing,
-            format!("window: no cgroup v2 with this process is mounted; {advice}"),
-        )
+        let told = Sentence::new(
+            "window: no cgroup v2 with this process is mounted; mount it: mount -t cgroup2 none \
+             /sys/fs/cgroup; --cgroup PATH names another",
+            "window：没有挂载包含此进程的 cgroup v2；请挂载：mount -t cgroup2 none /sys/fs/cgroup；\
+             --cgroup PATH 可给出另一个",
+        );
+        Failure::new(Kind::Missing, told)
     })
 }
 

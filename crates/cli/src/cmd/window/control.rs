@@ -8,6 +8,7 @@
 use super::agent::{Running, Status};
 use crate::cmd::control::{self, Answers, Then};
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use fullpipe_kernel::run::journal;
 use fullpipe_kernel::run::names::{NamedSocket, Sockets};
 use nix::fcntl::{Flock, FlockArg};
@@ -29,17 +30,25 @@ pub enum AgentRequest {
     Stop,
 }
 
-fn failed(operation: &str, why: impl std::fmt::Display) -> Failure {
-    Failure::new(Kind::Run, format!("window: {operation}: {why}"))
+fn failed(operation: &Sentence, why: impl std::fmt::Display) -> Failure {
+    Failure::new(Kind::Run, operation.with(why).of("window"))
+}
+
+fn place() -> Sentence {
+    Sentence::new("find a place", "查找位置")
 }
 
 /// Makes this process's socket and answers there, on a thread, until the process ends. Dropping the
 /// result removes the socket.
 pub fn serve(running: &Arc<Running>) -> Result<NamedSocket, Failure> {
-    let directory = journal::own_directory().map_err(|error| failed("find a place", error))?;
+    let directory = journal::own_directory().map_err(|error| failed(&place(), error))?;
     let path = directory.join(format!("{}{SUFFIX}", std::process::id()));
-    let made = NamedSocket::bind(path).map_err(|error| failed("make the control socket", error))?;
-    let socket = made.ok_or_else(|| failed("make the control socket", "somebody answers there"))?;
+    let making = Sentence::new("make the control socket", "创建控制套接字");
+    let made = NamedSocket::bind(path).map_err(|error| failed(&making, error))?;
+    let socket = made.ok_or_else(|| {
+        let taken = Sentence::new("somebody answers there", "那里已有程序应答");
+        Failure::new(Kind::Run, making.and(&taken).of("window"))
+    })?;
     let listener = socket.listener().try_clone()?;
     control::serve(listener, Controlled(Arc::clone(running)))?;
     Ok(socket)
@@ -51,8 +60,8 @@ struct Controlled(Arc<Running>);
 impl Controlled {
     fn done(&self, request: &[u8]) -> Result<(Status, Then), Failure> {
         let running = &self.0;
-        let request: AgentRequest =
-            serde_json::from_slice(request).map_err(|error| failed("read a request", error))?;
+        let request: AgentRequest = serde_json::from_slice(request)
+            .map_err(|error| failed(&Sentence::new("read a request", "读取请求"), error))?;
         if request == AgentRequest::Stop {
             running.release()?;
         }
@@ -79,7 +88,7 @@ impl Answers for Controlled {
     }
 
     fn refusal(&self, failure: &Failure) -> Self::Answer {
-        Err(failure.message().into())
+        Err(failure.message().to_string())
     }
 }
 
@@ -93,7 +102,8 @@ pub struct Found {
 impl Found {
     /// The agents of this user that run, in the order of their processes.
     pub fn all() -> Result<Vec<Found>, Failure> {
-        let sockets = Sockets::named("", SUFFIX).map_err(|error| failed("find agents", error))?;
+        let sockets = Sockets::named("", SUFFIX)
+            .map_err(|error| failed(&Sentence::new("find agents", "查找代理"), error))?;
         // One that ends at this moment does not answer any more.
         let asked = sockets.answered.into_iter().filter_map(|socket| {
             let status = ask(&socket, AgentRequest::Status).ok()?;
@@ -120,9 +130,12 @@ pub struct Turn {
 /// Waits for the right to start an agent on a control group, and refuses it where another one
 /// follows that: two would set the same windows, each by its own law.
 pub fn take_turn(cgroup: &Path) -> Result<Turn, Failure> {
-    let directory = journal::own_directory().map_err(|error| failed("find a place", error))?;
+    let directory = journal::own_directory().map_err(|error| failed(&place(), error))?;
     let path = directory.join(LOCK);
-    let wrong = |error: std::io::Error| failed(&format!("lock {}", path.display()), error);
+    let wrong = |error: std::io::Error| {
+        let path = path.display();
+        failed(&Sentence::new(format!("lock {path}"), format!("锁定 {path}")), error)
+    };
     let file = File::options().create(true).append(true).open(&path).map_err(wrong)?;
     let lock =
         Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| wrong(errno.into()))?;
@@ -143,22 +156,29 @@ fn refuse_a_second(cgroup: &Path) -> Result<(), Failure> {
         status.control && !status.stopped && shares
     });
     let Some(other) = other else { return Ok(()) };
+    let (cgroup, process, theirs) = (cgroup.display(), other.process, other.cgroup.display());
     Err(Failure::new(
         Kind::Usage,
-        format!(
-            "window: follow {}: process {} follows {} already; `fullpipe window stop` ends it",
-            cgroup.display(),
-            other.process,
-            other.cgroup.display()
+        Sentence::new(
+            format!(
+                "window: follow {cgroup}: process {process} follows {theirs} already; `fullpipe window stop` ends it"
+            ),
+            format!(
+                "window：跟踪 {cgroup}：进程 {process} 已在跟踪 {theirs}；`fullpipe window stop` 结束它"
+            ),
         ),
     ))
 }
 
 fn ask(socket: &Path, request: AgentRequest) -> Result<Status, Failure> {
-    let wrong = |error| failed(&format!("ask the agent at {}", socket.display()), error);
+    let wrong = |error| {
+        let socket = socket.display();
+        let what = format!("ask the agent at {socket}");
+        failed(&Sentence::new(what, format!("询问 {socket} 的代理")), error)
+    };
     let (answer, mut connection) =
         control::ask::<Result<Status, String>>(socket, &request).map_err(wrong)?;
     // One that stops has ended when the connection ends.
     connection.read_to_end(&mut Vec::new()).map_err(wrong)?;
-    answer.map_err(|message| Failure::new(Kind::Run, message))
+    answer.map_err(|message| Failure::new(Kind::Run, Sentence::as_is(message)))
 }

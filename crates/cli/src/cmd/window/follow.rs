@@ -7,6 +7,7 @@ use super::program::Started;
 use super::recording::Recording;
 use super::show::Display;
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
 use fullpipe_agent::AgentOptions;
 use fullpipe_kernel::Refused;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 const BUDGET_EVERY: Duration = Duration::from_millis(250);
 
 fn run_failed(refused: Refused) -> Failure {
-    Failure::new(Kind::Run, format!("window: {refused}"))
+    Failure::new(Kind::Run, Sentence::from(&refused).of("window"))
 }
 
 /// What an agent does, and how it is shown.
@@ -100,7 +101,11 @@ fn serve(running: &Arc<Running>) -> Option<NamedSocket> {
     let served = control::serve(running);
     served
         .map_err(|failure| {
-            remark(&format!("`fullpipe window status` will not find this: {}", failure.message()));
+            let why = failure.message().here();
+            remark(&either(
+                format!("`fullpipe window status` will not find this: {why}"),
+                format!("`fullpipe window status` 找不到它：{why}"),
+            ));
         })
         .ok()
 }

@@ -3,6 +3,7 @@
 use super::cgroup::Group;
 use super::program::Started;
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::{remark, remark_json};
 use clap::Args;
 use fullpipe_kernel::Refused;
@@ -107,6 +108,24 @@ impl PinCwnd {
 
 impl PinOutcome {
     fn in_words(&self) -> String {
+        either(self.english(), self.chinese())
+    }
+
+    fn chinese(&self) -> String {
+        let PinOutcome { congestion_control, segments, connections, refusals } = self;
+        let mut text = match connections {
+            0 => format!("没有建立 TCP 连接，因此没有连接使用 {segments} 个报文段的拥塞窗口。"),
+            many => format!(
+                "{many} 个连接使用了 {segments} 个报文段的拥塞窗口（{congestion_control}）。"
+            ),
+        };
+        if *refusals > 0 {
+            text += &format!("内核拒绝了其中 {refusals} 个：它们保持原有的。");
+        }
+        text
+    }
+
+    fn english(&self) -> String {
         let window = format!("a congestion window of {} segments", self.segments);
         let mut text = match self.connections {
             0 => format!("No TCP connection was established, so none had {window}."),
@@ -123,5 +142,5 @@ impl PinOutcome {
 /// What the kernel refuses here is a privilege, or a part of it that is not there.
 fn failed(refused: Refused) -> Failure {
     let kind = if refused.operation == "open control group" { Kind::Input } else { Kind::Missing };
-    Failure::new(kind, format!("window: {refused}"))
+    Failure::new(kind, Sentence::from(&refused).of("window"))
 }

@@ -2,6 +2,7 @@
 
 use super::cgroup::Group;
 use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
 use fullpipe_kernel::process::program::{pidfd, send};
 use fullpipe_kernel::process::wait;
 use fullpipe_kernel::run::sandbox::Interrupt;
@@ -43,7 +44,7 @@ fn watch(
     mut due: impl FnMut() -> Result<Option<Duration>, Failure>,
 ) -> Result<(), Failure> {
     let ended = pidfd(child.id())
-        .map_err(|refused| Failure::new(Kind::Run, format!("window: {refused}")))?;
+        .map_err(|refused| Failure::new(Kind::Run, Sentence::from(&refused).of("window")))?;
     let waker = end.clone();
     std::thread::spawn(move || {
         // An error would mean that the descriptor is gone, and we hold it.

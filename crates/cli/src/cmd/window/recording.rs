@@ -8,6 +8,7 @@
 use super::agent::Running;
 use crate::cmd::samples::SampleFile;
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
 use fullpipe_analyze::SAMPLES_MAX;
 use fullpipe_flow::diagnosis::live::Note;
@@ -133,17 +134,27 @@ impl Recording {
         let left: Vec<SocketEnds> = self.sockets.keys().copied().collect();
         left.into_iter().try_for_each(|ends| self.note(ends))?;
         if self.lines == 0 {
-            remark("The recording is empty: no connection was followed, or it was too short.");
+            remark(either(
+                "The recording is empty: no connection was followed, or it was too short.",
+                "记录为空：没有跟踪任何连接，或时间太短。",
+            ));
         }
         self.file.finish()
     }
 }
 
 fn failed(refused: Refused) -> Failure {
-    Failure::new(Kind::Run, format!("window: record: {refused}"))
+    let what = Sentence::new("window: record", "window：记录");
+    Failure::new(Kind::Run, what.and(&Sentence::from(&refused)))
 }
 
 fn too_long() -> Failure {
-    let why = format!("window: record: more than {SAMPLES_MAX} samples are not read by anybody");
-    Failure::new(Kind::Run, why + "; what there is, is kept: record for a shorter time")
+    let why = Sentence::new(
+        format!(
+            "window: record: more than {SAMPLES_MAX} samples are not read by anybody; what there is, is kept: \
+             record for a shorter time"
+        ),
+        format!("window：记录：超过 {SAMPLES_MAX} 次采样无从读取；已有的保留着：请缩短记录时间"),
+    );
+    Failure::new(Kind::Run, why)
 }

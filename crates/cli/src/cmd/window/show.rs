@@ -1,8 +1,9 @@
 //! The followed connections as a table or as JSON.
 
 use crate::failure::Failure;
-use crate::terminal::{layout, print, remark, remark_json};
+use crate::terminal::{answer_layout, print, remark, remark_json};
 use fullpipe_agent::Connection;
+use fullpipe_flow::Language;
 use fullpipe_model::tune::window_control::{Phase, Settings};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 use fullpipe_report::{Column, Layout, Table, table::figure};
@@ -176,7 +177,7 @@ impl Display {
             }
             return Ok(());
         }
-        let text = text(look, self.control, layout());
+        let text = text(look, self.control, answer_layout());
         if self.on_error {
             remark(text.trim_end());
         } else {
@@ -189,12 +190,23 @@ impl Display {
 /// The table and what its figures mean. `control`: whether windows are changed.
 pub fn text(look: &Look, control: bool, layout: Layout) -> String {
     if look.connections.is_empty() {
-        return "No connection was followed: none was established, or only over loopback \
-                (--loopback), or none had a whole round trip.\n"
-            .into();
+        return match layout.language {
+            Language::English => {
+                "No connection was followed: none was established, or only over loopback \
+                 (--loopback), or none had a whole round trip.\n"
+            }
+            Language::Chinese => {
+                "没有跟踪到连接：没有建立连接，或只在环回上（--loopback），或没有一个有完整的往返。\n"
+            }
+        }
+        .into();
     }
-    let mut text = table(&look.connections).render(layout);
-    for line in remarks(look, control) {
+    let mut text = table(&look.connections, layout.language).render(layout);
+    let lines = match layout.language {
+        Language::English => remarks(look, control),
+        Language::Chinese => remarks_zh(look, control),
+    };
+    for line in lines {
         text.push('\n');
         text += &line;
         text.push('\n');
@@ -218,8 +230,7 @@ fn remarks(look: &Look, control: bool) -> Vec<String> {
              them too."
         ));
     }
-    let bound = Bytes::new(look.largest_buffer.get() / 16 * 15);
-    if control && look.connections.iter().any(|one| one.buffer >= bound) {
+    if control && look.connections.iter().any(|one| is_largest(one, look)) {
         lines.push(format!(
             "A buffer has the largest size that this machine allows, {}: raise \
              net.core.rmem_max (`fullpipe tune apply --set net.core.rmem_max=..`) if the \
@@ -230,33 +241,78 @@ fn remarks(look: &Look, control: bool) -> Vec<String> {
     lines
 }
 
-fn phase(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Start => "start",
-        Phase::Hold => "hold",
-        Phase::Steady => "steady",
+fn remarks_zh(look: &Look, control: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !control && look.slow_readers > 0 {
+        let Look { slow_readers, held, needed, .. } = look;
+        lines.push(format!(
+            "{slow_readers} 个慢的读取方积压了 {held} 未读；跟随它们的窗口合计为 {needed}。"
+        ));
+    }
+    let frozen = look.connections.iter().filter(|one| one.frozen).count();
+    if frozen > 0 {
+        lines
+            .push(format!("{frozen} 个的缓冲区由其程序设定（SO_RCVBUF）：--unfreeze 也跟踪它们。"));
+    }
+    if control && look.connections.iter().any(|one| is_largest(one, look)) {
+        lines.push(format!(
+            "有缓冲区已达本机允许的最大值 {}：若读取方应得到更多，请提高 net.core.rmem_max（`fullpipe tune apply \
+             --set net.core.rmem_max=..`）。",
+            look.largest_buffer
+        ));
+    }
+    lines
+}
+
+/// Whether a buffer is about as large as this machine allows.
+fn is_largest(one: &Shown, look: &Look) -> bool {
+    one.buffer >= Bytes::new(look.largest_buffer.get() / 16 * 15)
+}
+
+fn phase(phase: Phase, language: Language) -> &'static str {
+    match (phase, language) {
+        (Phase::Start, Language::English) => "start",
+        (Phase::Hold, Language::English) => "hold",
+        (Phase::Steady, Language::English) => "steady",
+        (Phase::Start, Language::Chinese) => "起始",
+        (Phase::Hold, Language::Chinese) => "保持",
+        (Phase::Steady, Language::Chinese) => "稳定",
     }
 }
 
-fn table(connections: &[Shown]) -> Table<10> {
+fn limited_by(by: LimitedBy, language: Language) -> &'static str {
+    match (language, by) {
+        (Language::English, by) => by.words(),
+        (Language::Chinese, LimitedBy::ReceiverApplication) => "接收方应用",
+        (Language::Chinese, LimitedBy::ReceiveWindow) => "接收窗口",
+        (Language::Chinese, LimitedBy::ReceiveBuffer) => "接收缓冲区",
+        (Language::Chinese, LimitedBy::SenderOrPath) => "发送方或路径",
+    }
+}
+
+fn table(connections: &[Shown], language: Language) -> Table<10> {
+    let [phases, read, mean, peak, buffer, ended, frozen] = match language {
+        Language::English => ["phase", "read", "queue, mean", "peak", "buffer", "ended", "frozen"],
+        Language::Chinese => ["阶段", "读取", "队列平均", "峰值", "缓冲区", "已结束", "已固定"],
+    };
     let mut table = Table::new([
         Column::text("this end").leaves(6),
         Column::text("peer"),
         Column::text("limited by"),
-        Column::text("phase").leaves(3),
+        Column::text(phases).leaves(3),
         Column::figure("window", "MB").leaves(5),
-        Column::figure("read", "Mbit/s"),
-        Column::figure("queue, mean", "MB"),
-        Column::figure("peak", "MB").leaves(1),
-        Column::figure("buffer", "MB").leaves(4),
+        Column::figure(read, "Mbit/s"),
+        Column::figure(mean, "MB"),
+        Column::figure(peak, "MB").leaves(1),
+        Column::figure(buffer, "MB").leaves(4),
         Column::figure("RTT", "ms").leaves(2),
     ]);
     for one in connections {
         table.row([
             one.local.to_string(),
             one.remote.to_string(),
-            if one.closed { "ended" } else { one.limited_by.words() }.into(),
-            if one.frozen { "frozen" } else { phase(one.phase) }.into(),
+            if one.closed { ended } else { limited_by(one.limited_by, language) }.into(),
+            if one.frozen { frozen } else { phase(one.phase, language) }.into(),
             figure::megabytes(one.window.bytes()),
             one.drain.map_or_else(String::new, figure::mbit_per_s),
             figure::megabytes(one.queue_mean),

@@ -4,11 +4,14 @@ use super::agent::Status;
 use super::control::{Found, real};
 use super::show;
 use crate::failure::Failure;
-use crate::terminal::{layout, print, print_json};
+use crate::sentence::either;
+use crate::terminal::{answer_layout, print, print_json};
 use clap::Args;
 use std::path::PathBuf;
 
-const NONE: &str = "No window agent of this user runs.\n";
+fn none() -> &'static str {
+    either("No window agent of this user runs.\n", "当前用户没有正在运行的窗口代理。\n")
+}
 
 /// Show the agents that run, and the connections that they follow.
 ///
@@ -46,7 +49,7 @@ impl ShowStatus {
         if self.json {
             print_json(&agents)?;
         } else if agents.is_empty() {
-            print(NONE)?;
+            print(none())?;
         } else {
             let text: Vec<String> = agents.iter().map(in_words).collect();
             print(&text.join("\n"))?;
@@ -57,20 +60,26 @@ impl ShowStatus {
 
 /// An agent on a line, and its connections below.
 fn in_words(status: &Status) -> String {
-    let mut line = format!("process {}", status.process);
+    let mut line = format!("{} {}", either("process", "进程"), status.process);
     line += &match &status.program {
-        Some(program) => format!(" runs {program}"),
-        None => format!(" on {}", status.cgroup.display()),
+        Some(program) => either(format!(" runs {program}"), format!(" 运行 {program}")),
+        None => {
+            let cgroup = status.cgroup.display();
+            either(format!(" on {cgroup}"), format!(" 在 {cgroup} 上"))
+        }
     };
     line += match (status.stopped, status.control) {
-        (true, _) => ": it has let go of its connections",
-        (false, true) => ": windows follow the readers",
-        (false, false) => ": nothing is changed",
+        (true, _) => either(": it has let go of its connections", "：它已放开其连接"),
+        (false, true) => either(": windows follow the readers", "：窗口跟随读取方"),
+        (false, false) => either(": nothing is changed", "：没有改变任何东西"),
     };
     if let Some(budget) = status.budget {
-        line += &format!("; all buffers together within {budget}");
+        line += &either(
+            format!("; all buffers together within {budget}"),
+            format!("；所有缓冲区合计不超过 {budget}"),
+        );
     }
-    format!("{line}\n{}", show::text(&status.look, status.control, layout()))
+    format!("{line}\n{}", show::text(&status.look, status.control, answer_layout()))
 }
 
 impl Stop {
@@ -82,9 +91,13 @@ impl Stop {
         if agents.is_empty() {
             print(&match &self.cgroup {
                 Some(cgroup) => {
-                    format!("No window agent of this user runs on {}.\n", cgroup.display())
+                    let cgroup = cgroup.display();
+                    either(
+                        format!("No window agent of this user runs on {cgroup}.\n"),
+                        format!("当前用户在 {cgroup} 上没有正在运行的窗口代理。\n"),
+                    )
                 }
-                None => NONE.into(),
+                None => none().into(),
             })?;
         }
         for agent in agents {
@@ -92,12 +105,15 @@ impl Stop {
             let count = status.look.open();
             let connections = if count == 1 { "connection" } else { "connections" };
             let ends = match &status.program {
-                Some(program) => format!("it ends with {program}"),
-                None => "it ends".into(),
+                Some(program) => {
+                    either(format!("it ends with {program}"), format!("它随 {program} 结束"))
+                }
+                None => either("it ends", "它正在结束").into(),
             };
-            print(&format!(
-                "Process {} has let go of {count} {connections}; {ends}.\n",
-                status.process
+            let process = status.process;
+            print(&either(
+                format!("Process {process} has let go of {count} {connections}; {ends}.\n"),
+                format!("进程 {process} 已放开 {count} 个连接；{ends}。\n"),
             ))?;
         }
         Ok(0)

@@ -1,5 +1,6 @@
 //! The path between the ends: what was measured of it, and what is assumed where it was not.
 
+use super::Assumption;
 use crate::law::{Framing, GrantedWindow, IpVersion, bdp, cubic};
 use crate::limit::{Cause, Limit};
 use crate::tune::{MeasuredPath, Path};
@@ -38,7 +39,7 @@ pub(super) struct Assumed {
 }
 
 impl Assumed {
-    pub fn of(measured: &MeasuredPath, assumptions: &mut Vec<String>) -> Assumed {
+    pub fn of(measured: &MeasuredPath, assumptions: &mut Vec<Assumption>) -> Assumed {
         let framing = framing(measured, assumptions);
         let rate = rate(measured, framing, assumptions);
         Assumed {
@@ -151,18 +152,17 @@ fn on_wire(payload: Bytes, framing: Framing) -> Bytes {
 }
 
 /// The lab's framing with the same payload in a segment: its link is IPv4.
-fn framing(measured: &MeasuredPath, assumptions: &mut Vec<String>) -> Framing {
+fn framing(measured: &MeasuredPath, assumptions: &mut Vec<Assumption>) -> Framing {
     let lab = Framing { ip: IpVersion::Ipv4, link_overhead: Bytes::ZERO, ..measured.framing };
     if measured.framing.ip == IpVersion::Ipv4 {
         return lab;
     }
-    assumptions
-        .push("the lab's path is IPv4, with packets 20 bytes shorter than the IPv6 ones".into());
+    assumptions.push(Assumption::Ipv4);
     Framing { mtu: lab.mtu.saturating_sub(Bytes::new(20)), ..lab }
 }
 
 /// The rate of the link in the lab's framing.
-fn rate(measured: &MeasuredPath, lab: Framing, assumptions: &mut Vec<String>) -> Rate {
+fn rate(measured: &MeasuredPath, lab: Framing, assumptions: &mut Vec<Assumption>) -> Rate {
     if let Some(rate) = measured.rate {
         // The same payload passes, whatever the real link adds to a packet.
         return with_headers(lab, measured.framing.goodput(rate).as_f64());
@@ -178,9 +178,7 @@ fn rate(measured: &MeasuredPath, lab: Framing, assumptions: &mut Vec<String>) ->
     let seen = measured.peak.unwrap_or(measured.goodput).max(measured.goodput);
     let shown = [burst, Some(seen)].into_iter().flatten().map(Rate::as_f64);
     let rate = with_headers(lab, shown.fold(BEYOND * measured.goodput.as_f64(), f64::max));
-    assumptions.push(format!(
-        "nothing shows what the path carries beyond {seen}: the lab's link carries {rate}"
-    ));
+    assumptions.push(Assumption::Rate { seen, lab: rate });
     rate
 }
 
@@ -190,7 +188,7 @@ fn with_headers(framing: Framing, goodput: f64) -> Rate {
     Rate::from_bits_per_sec_f64(goodput / share).max(Rate::from_bits_per_sec(1))
 }
 
-fn queue(measured: &MeasuredPath, rate: Rate, assumptions: &mut Vec<String>) -> Bytes {
+fn queue(measured: &MeasuredPath, rate: Rate, assumptions: &mut Vec<Assumption>) -> Bytes {
     let packet = measured.framing.mtu.max(Bytes::new(1500));
     let least = Bytes::new(packet.get().saturating_mul(QUEUE_PACKETS_LEAST));
     let usual = bdp::bdp(rate, measured.rtt).max(least);
@@ -206,21 +204,19 @@ fn queue(measured: &MeasuredPath, rate: Rate, assumptions: &mut Vec<String>) -> 
         Some(stood) if overflowed => stood.max(Bytes::new(packet.get().saturating_mul(2))),
         Some(stood) => {
             if stood < usual {
-                assumptions.push(format!(
-                    "at most {stood} stood in the path's queue, which may hold more: the lab's holds {usual}"
-                ));
+                assumptions.push(Assumption::LongerQueue { stood, lab: usual });
             }
             stood.max(usual)
         }
         None => {
-            assumptions.push(format!("nobody saw the path's queue: the lab's holds {usual}"));
+            assumptions.push(Assumption::Queue(usual));
             usual
         }
     }
 }
 
 /// Loss that is imposed on the path. What a full queue drops comes by itself.
-fn loss(measured: &MeasuredPath, assumptions: &mut Vec<String>) -> Probability {
+fn loss(measured: &MeasuredPath, assumptions: &mut Vec<Assumption>) -> Probability {
     let seen = measured.loss.unwrap_or(Probability::ZERO);
     match measured.limited_by {
         Limit::Link
@@ -230,26 +226,21 @@ fn loss(measured: &MeasuredPath, assumptions: &mut Vec<String>) -> Probability {
         | Limit::ApplicationWindow
         | Limit::CongestionWindow(Cause::SlowStart) => {
             if seen > Probability::ZERO {
-                assumptions.push(format!(
-                    "the lost segments ({seen}) did not limit the transfer: the lab loses only what a full queue drops"
-                ));
+                assumptions.push(Assumption::HarmlessLoss(seen));
             }
             Probability::ZERO
         }
         Limit::SendBuffer | Limit::ReceiveWindow if !allows(measured, seen) => {
-            assumptions.push(format!(
-                "the lost segments ({seen}) did not limit the transfer, which carried more than loss at random allows: \
-                 the lab loses only what a full queue drops"
-            ));
+            assumptions.push(Assumption::LossWithinRate(seen));
             Probability::ZERO
         }
         _ => {
             if seen > Probability::ZERO {
                 let run = measured.loss_run.unwrap_or(1.0);
                 assumptions.push(if run < RUN_LEAST {
-                    format!("each segment is lost with the same probability, {seen}")
+                    Assumption::Loss(seen)
                 } else {
-                    format!("{seen} of the segments are lost, at random, {run:.1} in a row")
+                    Assumption::LossInRuns(seen, run)
                 });
             }
             seen
@@ -271,28 +262,24 @@ fn allows(measured: &MeasuredPath, loss: Probability) -> bool {
 const STEPS: u64 = 16;
 
 /// The window above TCP's, which is there where it was the limit.
-fn granted(measured: &MeasuredPath, assumptions: &mut Vec<String>) -> Option<GrantedWindow> {
+fn granted(measured: &MeasuredPath, assumptions: &mut Vec<Assumption>) -> Option<GrantedWindow> {
     let seen = measured.application_window?;
     if measured.limited_by != Limit::ApplicationWindow {
         return None;
     }
     let step = seen.step.unwrap_or_else(|| {
         let step = Bytes::new(seen.window.get().div_ceil(STEPS));
-        assumptions.push(format!(
-            "what the receiving program grants at a time was not seen: {step} is assumed"
-        ));
+        assumptions.push(Assumption::Grants(step));
         step
     });
     Some(GrantedWindow { window: seen.window, step: step.clamp(Bytes::new(1), seen.window) })
 }
 
-fn congestion_control(measured: &MeasuredPath, assumptions: &mut Vec<String>) -> String {
+fn congestion_control(measured: &MeasuredPath, assumptions: &mut Vec<Assumption>) -> String {
     match &measured.sender.congestion_control {
         Some(name) => name.clone(),
         None => {
-            assumptions.push(format!(
-                "the sender's congestion control was not seen: {USUAL_CONTROL} is assumed"
-            ));
+            assumptions.push(Assumption::CongestionControl(USUAL_CONTROL.into()));
             USUAL_CONTROL.into()
         }
     }

@@ -1,8 +1,8 @@
 //! The two hosts: their buffers as they were seen, or as large as their effect tells.
 
-use super::Lab;
 use super::assume::Assumed;
 use super::remedy::host_of;
+use super::{Assumption, Lab};
 use crate::change::{MemTriple, Sysctl};
 use crate::law::burst::SteadyPath;
 use crate::law::{KernelVersion, ScalingRatio, WindowLaw};
@@ -56,7 +56,7 @@ impl LabHosts {
         measured: &MeasuredPath,
         assumed: &Assumed,
         lab: Lab,
-        assumptions: &mut Vec<String>,
+        assumptions: &mut Vec<Assumption>,
     ) -> LabHosts {
         let defaults = HostSettings::defaults(lab.kernel);
         let mut ends = LabHosts {
@@ -99,17 +99,14 @@ impl LabHosts {
     }
 
     /// Says that an application may have set the buffer that limited.
-    fn say_what_capture_hides(&self, measured: &MeasuredPath, assumptions: &mut Vec<String>) {
-        let (end, option) = match measured.limited_by {
-            Limit::SendBuffer => (&measured.sender, "SO_SNDBUF"),
-            Limit::ReceiveWindow => (&measured.receiver, "SO_RCVBUF"),
+    fn say_what_capture_hides(&self, measured: &MeasuredPath, assumptions: &mut Vec<Assumption>) {
+        let end = match measured.limited_by {
+            Limit::SendBuffer => End::Sender,
+            Limit::ReceiveWindow => End::Receiver,
             _ => return,
         };
-        if end.frozen_by_application.is_none() {
-            assumptions.push(format!(
-                "whether the application sets {option} was not seen: if it does, no sysctl helps until it leaves that to \
-                 the kernel"
-            ));
+        if measured.end(end).frozen_by_application.is_none() {
+            assumptions.push(Assumption::BufferAsked(end));
         }
     }
 
@@ -119,7 +116,7 @@ impl LabHosts {
         measured: &MeasuredPath,
         assumed: &Assumed,
         path: SteadyPath,
-        assumptions: &mut Vec<String>,
+        assumptions: &mut Vec<Assumption>,
     ) {
         let held = measured.limited_by == Limit::SendBuffer;
         let end = &measured.sender;
@@ -128,24 +125,18 @@ impl LabHosts {
             Some(buffer) => buffer,
             None if held => {
                 let buffer = buffer_with(path, measured.goodput, WRITES[0]);
-                assumptions.push(format!(
-                    "the send buffer was not seen: one of {buffer:#} gives the measured goodput by the law, so the lab's \
-                     agreement says nothing of its size"
-                ));
+                assumptions.push(Assumption::SendBuffer(buffer));
                 buffer
             }
             None => {
-                assumptions
-                    .push("the sender's buffer was not seen: the lab's is large enough".into());
+                assumptions.push(Assumption::LargeBuffer(End::Sender));
                 assumed.room()
             }
         };
         let buffer = buffer.clamp(BUFFER_LEAST, BUFFER_MOST);
         if held {
             let write = write_with(path, measured.goodput, buffer);
-            assumptions.push(format!(
-                "what the application writes at a time was not seen: {write:#} by the law"
-            ));
+            assumptions.push(Assumption::Write(write));
             self.write = Some(write);
             self.sender.write = write;
         }
@@ -161,7 +152,7 @@ impl LabHosts {
         measured: &MeasuredPath,
         assumed: &Assumed,
         lab: Lab,
-        assumptions: &mut Vec<String>,
+        assumptions: &mut Vec<Assumption>,
     ) {
         let end = &measured.receiver;
         let held = matches!(measured.limited_by, Limit::ReceiveWindow | Limit::ReceiverApplication);
@@ -170,10 +161,7 @@ impl LabHosts {
             (None, Some(buffer)) if held => Some(window_of(end, buffer)),
             (None, None) if measured.limited_by == Limit::ReceiveWindow => {
                 let window = Window::new(measured.goodput.over(measured.rtt));
-                assumptions.push(format!(
-                    "the receive window was not seen: one of {window} gives the measured goodput by the law, so the \
-                     lab's agreement says nothing of its size"
-                ));
+                assumptions.push(Assumption::ReceiveWindow(window));
                 Some(window)
             }
             _ => end.largest.map(|largest| window_of(end, largest)),
@@ -186,19 +174,14 @@ impl LabHosts {
             }
             Some(_) => assumed.room(),
             None => {
-                assumptions
-                    .push("the receiver's buffer was not seen: the lab's is large enough".into());
+                assumptions.push(Assumption::LargeBuffer(End::Receiver));
                 assumed.room()
             }
         };
         let buffer = buffer.clamp(BUFFER_LEAST, BUFFER_MOST);
         let differs = end.kernel.is_some_and(|kernel| family(kernel) != family(lab.kernel));
         if differs && end.buffer.is_some() && held {
-            assumptions.push(format!(
-                "the receiver's kernel makes another window of its buffer than the lab's {}: the lab's buffer of {buffer:#} \
-                 advertises the same window",
-                lab.kernel
-            ));
+            assumptions.push(Assumption::OtherWindow { kernel: lab.kernel, buffer });
         }
         self.receiver.tcp_rmem = triple(self.receiver.tcp_rmem, buffer);
         if self.frozen[1].is_some() {

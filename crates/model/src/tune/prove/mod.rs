@@ -5,7 +5,7 @@
 //! measured, then the same with each change alone, then with all of them. Whether the first one
 //! repeats the measurement decides whether the others say anything about the user's path.
 //!
-//! What was measured is kept; what was not is assumed, and each assumption is a sentence of
+//! What was measured is kept; what was not is assumed, and each [`Assumption`] stands in
 //! [`Experiment::assumptions`]. Three rules hold throughout:
 //!
 //! * What was not seen and did not limit the transfer must not limit it in the lab either. So a
@@ -16,10 +16,12 @@
 //!   the lab's link has twice the rate, as in the plans of `analyze`, and the report says so.
 
 mod assume;
+mod assumption;
 mod ends;
 mod refit;
 mod remedy;
 
+pub use assumption::Assumption;
 pub use refit::refit;
 pub use remedy::Remedy;
 
@@ -57,8 +59,8 @@ pub struct Experiment {
     pub before: Scenario,
     /// The changes to try, the sender's first.
     pub remedies: Vec<Remedy>,
-    /// What was not measured and is assumed instead: sentences.
-    pub assumptions: Vec<String>,
+    /// What was not measured and is assumed instead.
+    pub assumptions: Vec<Assumption>,
     /// The transfer is compared as a whole, from its first byte to its last; otherwise by its
     /// second half, without the start-up.
     pub is_whole: bool,
@@ -264,7 +266,7 @@ fn remedies(
     measured: &MeasuredPath,
     assumed: &Assumed,
     ends: &LabHosts,
-    assumptions: &mut Vec<String>,
+    assumptions: &mut Vec<Assumption>,
 ) -> Vec<Remedy> {
     let mut remedies = Vec::new();
     for end in [End::Sender, End::Receiver] {
@@ -278,10 +280,7 @@ fn remedies(
         if !change.knob.is_machine_wide() {
             remedies.push(Remedy::Sysctl(change));
         } else if let Some(end) = change.end {
-            assumptions.push(format!(
-                "{} of the {end} belongs to the whole machine, so the lab does not try it",
-                change.knob
-            ));
+            assumptions.push(Assumption::OfTheMachine(change.knob, end));
         }
     }
     match measured.limited_by {
@@ -294,12 +293,7 @@ fn remedies(
         Limit::ApplicationWindow => {
             if let Some(larger) = larger_window(measured, assumed) {
                 remedies.push(larger);
-                assumptions.push(
-                    "whether its program lets one set that window was not seen: HTTP/2's receivers \
-                     and `sftp -R` do; OpenSSH's channel is fixed, and several transfers side by \
-                     side, or HPN-SSH, take its place"
-                        .into(),
-                );
+                assumptions.push(Assumption::ProgramWindow);
             }
         }
         _ => {}

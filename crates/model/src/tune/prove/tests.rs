@@ -58,14 +58,24 @@ fn a_window_above_tcp_is_rebuilt_and_one_that_fills_the_path_is_tried() {
     // 400 Mbit/s over 50 ms are 2.4 MB of payload, and a step.
     let larger = Remedy::ApplicationWindow { end: End::Sender, window: Bytes::new(4 << 20) };
     assert_eq!(experiment.remedies, [larger]);
-    assert!(experiment.assumptions.iter().any(|one| one.contains("OpenSSH's channel is fixed")));
+    assert!(
+        experiment
+            .assumptions
+            .iter()
+            .any(|one| one.to_string().contains("OpenSSH's channel is fixed"))
+    );
     assert_eq!(
         experiment.trials()[1].scenario.transfer.application_window,
         Some(Bytes::new(4 << 20))
     );
     // What is not the limit is left out, and what was not seen is said.
     path.application_window = Some(MeasuredGrants { window, step: None, host: End::Sender });
-    assert!(rebuilt(path.clone()).assumptions.iter().any(|one| one.contains("grants at a time")));
+    assert!(
+        rebuilt(path.clone())
+            .assumptions
+            .iter()
+            .any(|one| one.to_string().contains("grants at a time"))
+    );
     path.limited_by = Limit::Link;
     assert_eq!(rebuilt(path).before.transfer.granted(), None);
 }
@@ -201,7 +211,8 @@ fn what_the_handshake_left_out_is_off_at_that_end() {
 #[test]
 fn what_is_not_known_is_said() {
     let experiment = rebuilt(measured("80mbit", Limit::ReceiveWindow));
-    let said = experiment.assumptions.join("\n");
+    let said: Vec<String> = experiment.assumptions.iter().map(ToString::to_string).collect();
+    let said = said.join("\n");
     for what in ["beyond 80 Mbit/s", "queue", "congestion control", "receive window was not seen"] {
         assert!(said.contains(what), "{what}: {said}");
     }

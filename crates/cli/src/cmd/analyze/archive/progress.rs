@@ -1,5 +1,6 @@
 //! The progress of an archive, on standard error if that is a terminal.
 
+use crate::sentence::either;
 use fullpipe_archive::CaptureOpener;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
@@ -21,8 +22,10 @@ impl ArchiveProgress {
         let is_seen = !bar.is_hidden();
         if let Some(left) = is_seen.then(bytes_left).flatten() {
             bar.set_length(left);
-            template =
-                "{prefix} {wide_bar} {bytes:>10} of {total_bytes} {bytes_per_sec} {eta:>4} left";
+            template = either(
+                "{prefix} {wide_bar} {bytes:>10} of {total_bytes} {bytes_per_sec} {eta:>4} left",
+                "{prefix} {wide_bar} {bytes:>10} / {total_bytes} {bytes_per_sec} 剩余 {eta:>4}",
+            );
         }
         let style =
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -42,7 +45,7 @@ impl ArchiveProgress {
     /// A capture is done.
     pub fn count(&self) {
         let captures = self.captures.fetch_add(1, Ordering::Relaxed) + 1;
-        self.bar.set_prefix(format!("{captures} captures"));
+        self.bar.set_prefix(either(format!("{captures} captures"), format!("{captures} 个抓包")));
     }
 
     /// Does work that may print, with the bar hidden.

@@ -1,6 +1,8 @@
 //! `fullpipe lab kernel pack` and `install`: guest kernels for machines without a compiler.
 
+use crate::cmd::report::not_written;
 use crate::failure::{Failure, Kind};
+use crate::sentence::{Sentence, either};
 use crate::terminal::{print, print_json, remark};
 use clap::Args;
 use fullpipe_kernel::file::folder::write_into;
@@ -42,23 +44,29 @@ impl Pack {
         let mut kernels = fullpipe_lab::Kernel::cached()?;
         kernels.retain(|kernel| !kernel.counts_reasons());
         if kernels.is_empty() {
-            let problem = "pack kernels: none is built; build them: fullpipe lab kernel build";
+            let problem = Sentence::new(
+                "pack kernels: none is built; build them: fullpipe lab kernel build",
+                "打包内核：还没有构建；请构建：fullpipe lab kernel build",
+            );
             return Err(Failure::new(Kind::Missing, problem));
         }
         let file = self.output;
         let (bytes, sha256) = pack_kernels(&kernels).map_err(|cause| {
-            Failure::new(Kind::Run, format!("read the kernels of the cache: {cause}"))
+            let what = Sentence::new("read the kernels of the cache", "读取缓存中的内核");
+            Failure::new(Kind::Run, what.with(cause))
         })?;
-        write_into(&file, &bytes).map_err(|cause| {
-            let advice = "give -o a file that can be written, on a disk with free space";
-            Failure::new(Kind::Run, format!("write {}: {cause}; {advice}", file.display()))
-        })?;
+        write_into(&file, &bytes)
+            .map_err(|cause| Failure::new(Kind::Run, not_written(&file, &cause)))?;
         let releases: Vec<String> = kernels.into_iter().map(|kernel| kernel.release).collect();
         if self.json {
             print_json(&PackDocument { file, sha256, releases })?;
             return Ok(0);
         }
-        remark(&format!("Linux {}, {} bytes:", releases.join(" and "), bytes.len()));
+        let length = bytes.len();
+        remark(&either(
+            format!("Linux {}, {length} bytes:", releases.join(" and ")),
+            format!("Linux {}，{length} 字节：", releases.join("、")),
+        ));
         print(&format!("{sha256}  {}\n", file.display()))?;
         Ok(0)
     }
@@ -105,8 +113,11 @@ impl Install {
                 digest
             }
             Some(digest) => {
-                let problem = format!(
-                    "--sha256 '{digest}': must have 64 hexadecimal digits, as sha256sum prints them"
+                let problem = Sentence::new(
+                    format!(
+                        "--sha256 '{digest}': must have 64 hexadecimal digits, as sha256sum prints them"
+                    ),
+                    format!("--sha256 '{digest}'：须为 64 位十六进制数，如 sha256sum 所示"),
                 );
                 return Err(Failure::new(Kind::Usage, problem));
             }
@@ -141,10 +152,16 @@ fn digest_beside(file: &Path) -> Result<String, Failure> {
         (of.trim_start_matches([' ', '*']) == name).then(|| digest.to_owned())
     });
     found.ok_or_else(|| {
-        let problem = format!(
-            "install kernels from {}: nobody says what its digest is, and kernels are programs that \
-             would run here; give --sha256 DIGEST, or put the release's {SUMS} beside it",
-            file.display()
+        let file = file.display();
+        let problem = Sentence::new(
+            format!(
+                "install kernels from {file}: nobody says what its digest is, and kernels are programs that \
+                 would run here; give --sha256 DIGEST, or put the release's {SUMS} beside it"
+            ),
+            format!(
+                "从 {file} 安装内核：不知道它的摘要，而内核是会在这里运行的程序；请给出 --sha256 DIGEST，或把发布版的 \
+                 {SUMS} 放在旁边"
+            ),
         );
         Failure::new(Kind::Input, problem)
     })
@@ -158,6 +175,6 @@ impl From<InstallError> for Failure {
             | InstallError::Content { .. } => Kind::Input,
             InstallError::NoCache | InstallError::Cache(_) => Kind::Missing,
         };
-        Failure::new(kind, error)
+        Failure::new(kind, &error)
     }
 }

@@ -1,0 +1,61 @@
+//! Captures that cannot be read, and filters that cannot be understood.
+
+use super::{Sentence, told, within};
+use fullpipe_analyze::Error;
+use fullpipe_flow::capture::ReadError;
+use fullpipe_flow::connection::filter::FilterError;
+
+impl From<&Error> for Sentence {
+    fn from(error: &Error) -> Sentence {
+        told(error, chinese(error))
+    }
+}
+
+fn chinese(error: &Error) -> String {
+    match error {
+        Error::Open { path, cause } => {
+            format!("打开 {}：{cause}；抓包文件由 tcpdump -w 或 dumpcap 生成", path.display())
+        }
+        Error::Read { name, cause } => format!("{name}：{}", within(cause)),
+        Error::Empty { name } => {
+            format!("{name}：读取抓包：其中什么也没有；抓包至少有一个文件头")
+        }
+        Error::Cut { name, bytes, packets } => format!(
+            "{name}：读取抓包：文件在一个数据包中间结束，最后一个完整的包之后还有 {bytes} 字节；\
+             已分析之前的 {packets} 个数据包"
+        ),
+        Error::Sample { name, line, cause, samples } => {
+            format!("{name}：读取采样：第 {line} 行：{cause}；已分析之前的 {samples} 次采样")
+        }
+        Error::Thread => "读取抓包：一个线程失败".into(),
+    }
+}
+
+impl From<&ReadError> for Sentence {
+    fn from(error: &ReadError) -> Sentence {
+        let chinese = match error {
+            ReadError::Format { magic } => format!(
+                "读取抓包：文件以 '{}' 开头，既不是 pcap、pcapng，也不是 snoop（或它们的 gzip、zstd、\
+                 xz、lz4 压缩）；用其他方式压缩的请先解压并以 `-` 为文件名（`bzcat FILE | fullpipe \
+                 analyze -`），其他格式请用 `editcap -F pcapng IN OUT` 转换",
+                magic.escape_ascii()
+            ),
+            ReadError::Record { offset, problem, packets } => format!(
+                "读取抓包：第 {offset} 字节处的记录有误（{problem}）；已读取之前的数据包，共 {packets} 个"
+            ),
+            ReadError::Source(cause) => format!("读取抓包：{cause}；已读取之前的数据包"),
+        };
+        told(error, chinese)
+    }
+}
+
+/// Of a filter of connections.
+pub fn of_value(cause: &(dyn std::error::Error + 'static)) -> Option<Sentence> {
+    let error = cause.downcast_ref::<FilterError>()?;
+    Some(told(
+        error,
+        format!(
+            "无法理解这个过滤条件；可用 host、net、port、portrange、and、or、not 和括号（{error}）"
+        ),
+    ))
+}
