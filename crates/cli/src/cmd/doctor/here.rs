@@ -6,12 +6,12 @@ use fullpipe_agent::Agent;
 use fullpipe_kernel::host::Host;
 use fullpipe_kernel::host::sysctl::{self, Name};
 use fullpipe_kernel::network::netns::NetNs;
-use fullpipe_kernel::network::packet_ring::PacketRing;
+use fullpipe_kernel::network::packet_filter::{Keep, PacketFilter};
+use fullpipe_kernel::network::packet_ring::{self, PacketRing};
 use fullpipe_kernel::process::processes::{self, Descriptor};
 use fullpipe_kernel::socket::sock_diag::SockDiag;
 use fullpipe_kernel::socket::socket_options;
 use fullpipe_lab::Kernel;
-use fullpipe_model::units::Bytes;
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 
@@ -24,7 +24,7 @@ pub fn abilities() -> Vec<Ability> {
         Ability::of("other_network_namespaces", "why, top, export: containers", namespaces()),
         Ability::of("other_processes", "why, top, export: whose a connection is", processes()),
         Ability::of("socket_options", "why: what an application asked for", socket_options()),
-        Ability::of("packets", "why URL", packets()),
+        Ability::of("packets", "record, why URL", packets()),
         Ability::of("window_agent", "window", agent()),
         Ability::of("control_groups", "window run", control_groups()),
         Ability::of("settings", "tune apply", settings()),
@@ -76,13 +76,13 @@ fn socket_options() -> Result<&'static str, Obstacle> {
 
 /// A packet socket on loopback, which is everywhere.
 fn packets() -> Result<&'static str, Obstacle> {
-    let opened =
-        NetNs::current("this host").and_then(|ns| PacketRing::open(&ns, "lo", 0, Bytes::new(96)));
+    let filter = PacketFilter::tcp(Keep::Headers);
+    let opened = PacketRing::open_own("lo", 0, &filter, packet_ring::MEMORY);
     match opened {
         Ok(_) => Ok("a packet socket was opened"),
         Err(refused) => Err(Obstacle {
             advice: Some(
-                "run it as root (sudo), or with CAP_NET_RAW and CAP_SYS_ADMIN; without it, \
+                "run it as root (sudo), or with CAP_NET_RAW; without it, nothing is recorded and \
                  sockets alone answer"
                     .into(),
             ),
