@@ -17,7 +17,9 @@ mod link;
 mod man;
 mod open_metrics;
 mod peer_keys;
+mod program;
 mod prove;
+mod record;
 mod relay;
 mod report;
 mod samples;
@@ -61,6 +63,7 @@ Examples:
   fullpipe why                                    what limits this host's connections, now
   fullpipe analyze capture.pcapng                 what limited each connection, and what would change it
   fullpipe report capture.pcapng                  the same with graphs, as one HTML file
+  fullpipe record --port 443 --for 30s            the packets of this host's connections, and the answer
   fullpipe prove capture.pcapng                   what each change would give, tried in the lab
   fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, and what a buffer allows
   fullpipe top                                    the host's connections, by what is lost to limits
@@ -77,9 +80,9 @@ Examples:
 Exit codes: 0 success; 1 the run failed, or it found the problem that it was asked to look for; 2 wrong usage; 3 a privilege or tool \
 is missing; 4 bad input; 130 interrupted.")]
 pub struct Cli {
-    /// The language in which analyze, calc, demo, get, test, top, tune plan and why answer, and of
-    /// the help: en or zh. Without it, the one that LC_ALL, LC_MESSAGES or LANG names. JSON, CSV
-    /// and Parquet never change.
+    /// The language in which analyze, calc, demo, get, record, test, top, tune plan and why answer,
+    /// and of the help: en or zh. Without it, the one that LC_ALL, LC_MESSAGES or LANG names. JSON,
+    /// CSV and Parquet never change.
     #[arg(long, global = true, value_name = "LANGUAGE", value_parser = language)]
     language: Option<Language>,
     #[command(subcommand)]
@@ -100,6 +103,7 @@ enum Command {
     Link(Box<link::Link>),
     Analyze(analyze::Analyze),
     Report(report::Report),
+    Record(Box<record::Record>),
     View(view::View),
     Why(why::Why),
     Prove(Box<prove::Prove>),
@@ -142,6 +146,7 @@ impl Cli {
             Command::Link(link) => link.run(),
             Command::Analyze(analyze) => analyze.run(),
             Command::Report(report) => report.run(),
+            Command::Record(record) => record.run(),
             Command::View(view) => view.run(),
             Command::Why(why) => why.run(),
             Command::Prove(prove) => prove.run(),
@@ -238,6 +243,7 @@ mod tests {
             &["demo"][..],
             &["analyze"],
             &["report"],
+            &["record"],
             &["view"],
             &["prove"],
             &["calc"],

@@ -1,12 +1,11 @@
-//! A program in a control group of its own, from its start to its exit code.
+//! A program that a command runs for its user, from its start to its exit code.
 
-use super::cgroup::Group;
 use crate::failure::{Failure, Kind};
 use fullpipe_kernel::process::program::{pidfd, send};
 use fullpipe_kernel::process::wait;
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::units::Duration;
-use std::ffi::OsString;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 
@@ -16,10 +15,22 @@ const SIGTERM: u32 = 15;
 /// A program that runs.
 pub struct Started(Child);
 
+/// Starts a program for the subcommand `by`.
+pub fn start(command: &mut Command, by: &str) -> Result<Child, Failure> {
+    command.spawn().map_err(|cause| {
+        let program = command.get_program().display();
+        let (kind, advice) = match cause.kind() {
+            io::ErrorKind::NotFound => (Kind::Missing, "install it, or name its file"),
+            _ => (Kind::Run, "check that it is a program, and that you may run it"),
+        };
+        Failure::new(kind, format!("{by}: start {program}: {cause}; {advice}"))
+    })
+}
+
 impl Started {
-    /// Starts the program with its arguments in `group`.
-    pub fn inside(group: &Group, words: &[OsString]) -> Result<Started, Failure> {
-        Ok(Started(group.start(Command::new(&words[0]).args(&words[1..]))?))
+    /// One that was started.
+    pub fn of(child: Child) -> Started {
+        Started(child)
     }
 
     /// Does what is due, until the program ends, and returns its exit code. `due` returns how long
@@ -42,8 +53,7 @@ fn watch(
     end: &Interrupt,
     mut due: impl FnMut() -> Result<Option<Duration>, Failure>,
 ) -> Result<(), Failure> {
-    let ended = pidfd(child.id())
-        .map_err(|refused| Failure::new(Kind::Run, format!("window: {refused}")))?;
+    let ended = pidfd(child.id()).map_err(|refused| Failure::new(Kind::Run, refused))?;
     let waker = end.clone();
     std::thread::spawn(move || {
         // An error would mean that the descriptor is gone, and we hold it.

@@ -38,6 +38,7 @@ mod path_test;
 mod privilege;
 mod program;
 mod real_programs;
+mod record;
 mod relay;
 mod relay_carriers;
 mod relay_killed;
@@ -136,6 +137,7 @@ fn main() -> ExitCode {
         ("tune", tune::CASES),
         ("tune_container", tune_container::CASES),
         ("why", why::CASES),
+        ("record", record::CASES),
         ("why_url", why_url::CASES),
         ("path_test", path_test::CASES),
         ("relay", relay::CASES),

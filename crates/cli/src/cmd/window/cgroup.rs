@@ -5,8 +5,10 @@
 //! that a killed process left is removed by the next start. Processes of other PID namespaces make
 //! their groups here too, with our number perhaps: so a group's lock says that somebody has it.
 
+use crate::cmd::program;
 use crate::failure::{Failure, Kind};
 use nix::fcntl::{Flock, FlockArg};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -53,19 +55,12 @@ impl Group {
         &self.path
     }
 
-    /// Starts a program in it.
-    pub fn start(&self, command: &mut Command) -> Result<Child, Failure> {
+    /// Starts a program with its arguments in it.
+    pub fn start(&self, words: &[OsString]) -> Result<Child, Failure> {
         enter(&self.path)?;
-        let child = command.spawn();
+        let child = program::start(Command::new(&words[0]).args(&words[1..]), "window");
         enter(&self.home)?;
-        child.map_err(|cause| {
-            let program = command.get_program().display();
-            let (kind, advice) = match cause.kind() {
-                io::ErrorKind::NotFound => (Kind::Missing, "install it, or name its file"),
-                _ => (Kind::Run, "check that it is a program, and that you may run it"),
-            };
-            Failure::new(kind, format!("window: start {program}: {cause}; {advice}"))
-        })
+        child
     }
 
     /// Whether no process is in it.

@@ -1,0 +1,245 @@
+//! `fullpipe record`: the packets of this host's connections, kept, and the answer.
+
+mod shown;
+
+use super::program::{self, Started};
+use crate::failure::{Failure, Kind};
+use crate::terminal::remark;
+use clap::Args;
+use fullpipe_flow::connection::filter::LiveFilter;
+use fullpipe_host::recording::{
+    FileRing, OneFile, RecordError, RecordOptions, RecordPlace, Recording,
+};
+use fullpipe_host::trigger::{Trigger, TriggerWatch, Triggered};
+use fullpipe_kernel::host::clock;
+use fullpipe_kernel::network::packet_filter::{Keep, PacketFilter};
+use fullpipe_kernel::process::child::end_with_parent;
+use fullpipe_kernel::run::sandbox::Interrupt;
+use fullpipe_model::units::{Bytes, Duration};
+use shown::{Bar, Outcome};
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Record the packets of this host's connections, and say what limited them.
+///
+/// TCP packets are taken as they pass, and of each the headers alone: nothing of what they carry is
+/// kept. They go to a pcapng file, which gets its name when it is complete and says how many packets
+/// are missing in it; then comes the answer, as `analyze` gives it. It ends after --for, on Ctrl-C,
+/// when the file is full, or with CMD; for what is slow now and then, --ring goes on for days, and
+/// --until ends it soon after it happened. With CMD those connections are recorded that begin while it
+/// runs: whoever else opens some meanwhile is left out by --port and --host. Needs root, or
+/// CAP_NET_RAW.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe record --port 443 --for 30s
+  fullpipe record --host 192.0.2.7 -o slow.pcapng                until Ctrl-C
+  fullpipe record -- curl -o /dev/null https://example.org/large.iso
+  fullpipe record --device eth0 --for 10s --json | jq .recorded
+  fullpipe record --ring packets/ --size 200MB --port 443 --until 'goodput < 10mbit'
+
+Exit code with CMD: the program's (128 + n if signal n ended it). With --until and --for: 1 if it did not happen.")]
+pub struct Record {
+    /// Only connections with this port at either end; several times: with one of them.
+    #[arg(long, value_name = "PORT")]
+    port: Vec<u16>,
+    /// Only connections with this address at either end; several times: with one of them.
+    #[arg(long, value_name = "ADDRESS")]
+    host: Vec<IpAddr>,
+    /// Only what passes this device [default: every device, and each packet once].
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// How long to record [default: until Ctrl-C].
+    #[arg(long = "for", value_name = "TIME", value_parser = span, conflicts_with = "command")]
+    span: Option<Duration>,
+    /// The file to write; one that exists is replaced.
+    #[arg(short, long, value_name = "FILE", default_value = "recording.pcapng")]
+    output: PathBuf,
+    /// Write eight files and more in the folder DIR in place of one: the oldest goes when they have
+    /// --size together.
+    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    ring: Option<PathBuf>,
+    /// End the recording five seconds after this held for three seconds in a row, for a connection
+    /// that moves data or has some waiting here: goodput, rtt or retransmitted, < or >, and a value.
+    /// Several times: one of them.
+    #[arg(long, value_name = "CONDITION", conflicts_with = "command")]
+    until: Vec<Trigger>,
+    /// The most that is written, at least 1MB; a file that is full ends the recording.
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = size)]
+    size: Bytes,
+    /// Keep so many bytes of each packet, with its link header, in place of the headers alone.
+    #[arg(long, value_name = "SIZE")]
+    snap: Option<Bytes>,
+    /// Print JSON: what was recorded, and the answer as `analyze --json` has it.
+    #[arg(long)]
+    json: bool,
+    /// A program and its arguments. What is told goes to standard error then.
+    #[arg(value_name = "CMD", last = true)]
+    command: Vec<OsString>,
+}
+
+/// Time between two looks at a recording.
+const TICK: Duration = Duration::from_millis(200);
+
+fn span(text: &str) -> Result<Duration, String> {
+    match text.parse::<Duration>().map_err(|error| error.to_string())? {
+        Duration::ZERO => Err("in no time nothing is recorded; use 1s or more".into()),
+        span => Ok(span),
+    }
+}
+
+fn size(text: &str) -> Result<Bytes, String> {
+    const LEAST: Bytes = Bytes::new(1_000_000);
+    match text.parse::<Bytes>().map_err(|error| error.to_string())? {
+        size if size < LEAST => Err(format!("{size} are too few; use {LEAST} or more")),
+        size => Ok(size),
+    }
+}
+
+/// How long is recorded after a condition has held.
+const AFTER: Duration = Duration::from_secs(5);
+
+/// How a recording without a program came to its end.
+#[derive(Default)]
+struct Waited {
+    /// Somebody ended it before the time that was asked for.
+    is_cut: bool,
+    triggered: Option<Triggered>,
+}
+
+impl Record {
+    pub fn run(self) -> Result<u8, Failure> {
+        let end = Interrupt::on_signals().map_err(super::why::failed)?;
+        let recording = Recording::start(&self.options()?, self.place()?).map_err(failed)?;
+        let (waited, code) = match &self.command[..] {
+            [] => (self.wait(&recording, &end)?, 0),
+            words => (Waited::default(), around(words, &end)?),
+        };
+        let recorded = recording.finish().map_err(failed)?;
+        let is_empty = recorded.packets == 0;
+        let (json, on_error) = (self.json, !self.command.is_empty());
+        Outcome { recorded, triggered: waited.triggered.as_ref(), json, on_error }.show()?;
+        if !self.command.is_empty() {
+            return Ok(code);
+        }
+        if is_empty {
+            return Err(Failure::new(Kind::Run, self.nothing()));
+        }
+        if waited.is_cut {
+            let told = "interrupted: the answer is of what was recorded until then";
+            return Err(Failure::new(Kind::Interrupted, told));
+        }
+        if self.span.is_some() && !self.until.is_empty() && waited.triggered.is_none() {
+            let told = "record: what --until says did not happen; record for longer (--for)";
+            return Err(Failure::new(Kind::Run, told));
+        }
+        Ok(0)
+    }
+
+    /// Where it is written. What cannot be written is told before anything is recorded.
+    fn place(&self) -> Result<Box<dyn RecordPlace>, Failure> {
+        Ok(match &self.ring {
+            Some(folder) => Box::new(FileRing::begin(folder, self.size).map_err(failed)?),
+            None => Box::new(OneFile::begin(&self.output, self.size).map_err(failed)?),
+        })
+    }
+
+    fn options(&self) -> Result<RecordOptions, Failure> {
+        let keep = self.snap.map_or(Keep::Headers, Keep::Bytes);
+        let filter = PacketFilter::tcp_between(&self.host, &self.port, keep);
+        let filter =
+            filter.map_err(|error| Failure::new(Kind::Usage, format!("record: {error}")))?;
+        let new_only = !self.command.is_empty();
+        Ok(RecordOptions { filter, device: self.device.clone(), new_only })
+    }
+
+    /// Which connections a condition is about: those that are recorded.
+    fn watched(&self) -> Result<LiveFilter, Failure> {
+        let ports = self.port.iter().map(|port| format!("port {port}"));
+        let hosts = self.host.iter().map(|host| format!("host {host}"));
+        let [ports, hosts] = [ports.collect(), hosts.collect()].map(any_of);
+        let wanted = [ports, hosts].map(|text| text.map(|text| text.parse()).transpose());
+        let [ports, hosts] =
+            wanted.map(|one| one.map_err(|error| Failure::new(Kind::Usage, error)));
+        Ok(LiveFilter::all([ports?, hosts?]))
+    }
+
+    /// Waits for the end.
+    fn wait(&self, recording: &Recording, end: &Interrupt) -> Result<Waited, Failure> {
+        let mut watch = None;
+        if !self.until.is_empty() {
+            let opened = TriggerWatch::open(self.until.clone(), self.watched()?);
+            watch = Some(opened.map_err(super::why::failed)?);
+        }
+        if self.span.is_none() {
+            let place = self.ring.as_ref().unwrap_or(&self.output);
+            remark(&format!("recording to {}; Ctrl-C ends it", place.display()));
+        }
+        let bar = Bar::new(self.span);
+        let start = clock::now();
+        let mut last = self.span.map(|span| start + span);
+        let mut triggered = None;
+        while recording.goes_on() {
+            let now = clock::now();
+            bar.show(now.since(start), recording);
+            let left = last.map(|last| last.since(now));
+            if left == Some(Duration::ZERO) {
+                break;
+            }
+            if end.wait(Some(left.map_or(TICK, |left| left.min(TICK))))? {
+                break;
+            }
+            if let Some(watch) = watch.as_mut().filter(|_| triggered.is_none()) {
+                triggered = watch.look().map_err(super::why::failed)?;
+                if let Some(found) = &triggered {
+                    bar.tell(found);
+                    let soon = clock::now() + AFTER;
+                    last = Some(last.map_or(soon, |last| last.min(soon)));
+                }
+            }
+        }
+        // Whoever ends what has no end of its own has what was asked for.
+        let is_cut = end.is_set() && self.span.is_some() && triggered.is_none();
+        Ok(Waited { is_cut, triggered })
+    }
+
+    fn nothing(&self) -> String {
+        let what = match (&self.port[..], &self.host[..]) {
+            ([], []) => "TCP packet",
+            _ => "TCP packet with these ports and addresses",
+        };
+        format!(
+            "record: no {what} passed, and nothing was written; start the transfer meanwhile, or \
+             widen --port, --host and --device"
+        )
+    }
+}
+
+/// A filter of which one must hold.
+fn any_of(conditions: Vec<String>) -> Option<String> {
+    (!conditions.is_empty()).then(|| format!("({})", conditions.join(" or ")))
+}
+
+/// Runs a program; returns its exit code. If this process is killed, the program is told to end.
+fn around(words: &[OsString], end: &Interrupt) -> Result<u8, Failure> {
+    let mut command = Command::new(&words[0]);
+    end_with_parent(command.args(&words[1..]));
+    Started::of(program::start(&mut command, "record")?).until_it_ends(end, || Ok(None))
+}
+
+fn failed(error: RecordError) -> Failure {
+    const ENODEV: i32 = 19;
+    const ENETDOWN: i32 = 100;
+    let (kind, advice) = match &error {
+        RecordError::Refused(refused) => match refused.errno() {
+            Some(1 | 13) => (Kind::Missing, "; run it as root (sudo)"),
+            Some(ENODEV) => (Kind::Input, "; `ip link` lists the devices"),
+            Some(ENETDOWN) => (Kind::Input, "; bring it up: ip link set DEVICE up"),
+            _ => (Kind::Run, ""),
+        },
+        RecordError::Write { .. } => (Kind::Run, ""),
+    };
+    Failure::new(kind, format!("record: {error}{advice}"))
+}
