@@ -16,7 +16,7 @@ mod choice;
 mod place;
 mod writer;
 
-pub use place::{FileRing, OneFile, RecordPlace};
+pub use place::{FileRing, InMemory, OneFile, RecordPlace};
 
 use choice::Choice;
 use fullpipe_kernel::network::netlink::Netlink;
@@ -25,6 +25,7 @@ use fullpipe_kernel::network::packet_ring::{self, PacketRing, RETIRE_AFTER, Seen
 use fullpipe_kernel::{Refused, host::clock, process::wait};
 use fullpipe_model::units::{Bytes, Duration, Instant, column};
 use serde::Serialize;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,6 +46,8 @@ pub struct RecordOptions {
     pub device: Option<String>,
     /// Only connections whose first packet is seen.
     pub new_only: bool,
+    /// Only connections between these two addresses.
+    pub between: Option<[IpAddr; 2]>,
 }
 
 /// Why a recording could not be made.
@@ -131,7 +134,7 @@ impl Recording {
         let progress = Arc::new(Progress::default());
         let loop_of = Loop {
             ring,
-            choice: Choice::new(options.new_only),
+            choice: Choice::new(options.new_only, options.between),
             writer: Writer::new(place),
             recorded: Recorded::default(),
         };

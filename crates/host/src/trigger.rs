@@ -2,8 +2,8 @@
 //! slow now and then" is recorded when it happens.
 //!
 //! `goodput < 10mbit`, `rtt > 200ms`, `retransmitted > 1%`. A connection counts that moves data or
-//! has some waiting: an idle one moves nothing, and nobody waits for it. The condition must hold for
-//! [`HELD`] in a row, as one look may fall into a pause.
+//! has some waiting: an idle one moves nothing, and nobody waits for it. The condition must hold
+//! for [`HELD`] in a row, as one look may fall into a pause.
 
 use crate::watch::{Namespaces, SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::connection::filter::LiveFilter;
@@ -49,13 +49,18 @@ pub struct TriggerError {
     problem: String,
 }
 
+impl TriggerError {
+    fn new(problem: String) -> TriggerError {
+        TriggerError { problem }
+    }
+}
+
 impl FromStr for Trigger {
     type Err = TriggerError;
 
     fn from_str(text: &str) -> Result<Trigger, TriggerError> {
-        let problem = |problem: String| TriggerError { problem };
         let Some(at) = text.find(['<', '>']) else {
-            return Err(problem(format!("'{text}' compares nothing by < or >")));
+            return Err(TriggerError::new(format!("'{text}' compares nothing by < or >")));
         };
         let (name, value) = (text[..at].trim(), text[at + 1..].trim());
         let bound = match name {
@@ -63,10 +68,12 @@ impl FromStr for Trigger {
             "rtt" => value.parse().map(Bound::Rtt),
             "retransmitted" => value.parse().map(Bound::Retransmitted),
             _ => {
-                return Err(problem(format!("'{name}' is none of goodput, rtt and retransmitted")));
+                return Err(TriggerError::new(format!(
+                    "'{name}' is none of goodput, rtt and retransmitted"
+                )));
             }
         };
-        let bound = bound.map_err(|error| problem(error.to_string()))?;
+        let bound = bound.map_err(|error| TriggerError::new(error.to_string()))?;
         Ok(Trigger { bound, is_above: text[at..].starts_with('>') })
     }
 }
@@ -169,8 +176,8 @@ impl TriggerWatch {
         Ok(TriggerWatch { watch, triggers, filter, held: HashMap::new(), due: clock::now() })
     }
 
-    /// Takes a look if one is due; returns the connection that a condition has held for, if there is
-    /// one.
+    /// Takes a look if one is due; returns the connection that a condition has held for, if there
+    /// is one.
     ///
     /// # Errors
     /// The kernel refuses to list its connections.

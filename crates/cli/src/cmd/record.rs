@@ -1,5 +1,6 @@
 //! `fullpipe record`: the packets of this host's connections, kept, and the answer.
 
+mod both;
 mod shown;
 
 use super::program::{self, Started};
@@ -16,6 +17,7 @@ use fullpipe_kernel::network::packet_filter::{Keep, PacketFilter};
 use fullpipe_kernel::process::child::end_with_parent;
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration};
+use fullpipe_peer::PublicKey;
 use shown::{Bar, Outcome};
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -28,20 +30,33 @@ use std::process::Command;
 /// kept. They go to a pcapng file, which gets its name when it is complete and says how many packets
 /// are missing in it; then comes the answer, as `analyze` gives it. It ends after --for, on Ctrl-C,
 /// when the file is full, or with CMD; for what is slow now and then, --ring goes on for days, and
-/// --until ends it soon after it happened. With CMD those connections are recorded that begin while it
-/// runs: whoever else opens some meanwhile is left out by --port and --host. Needs root, or
-/// CAP_NET_RAW.
+/// --until ends it soon after it happened. With HOST, where `fullpipe serve --allow-record` runs,
+/// both ends record what passes between them, and the answer is by both. With CMD those connections
+/// are recorded that begin while it runs: whoever else opens some meanwhile is left out by --port
+/// and --host. Needs root, or CAP_NET_RAW.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   fullpipe record --port 443 --for 30s
   fullpipe record --host 192.0.2.7 -o slow.pcapng                until Ctrl-C
   fullpipe record -- curl -o /dev/null https://example.org/large.iso
+  fullpipe record db.example --port 5432 --for 30s --key my.key --server-key KEY
   fullpipe record --device eth0 --for 10s --json | jq .recorded
   fullpipe record --ring packets/ --size 200MB --port 443 --until 'goodput < 10mbit'
 
 Exit code with CMD: the program's (128 + n if signal n ended it). With --until and --for: 1 if it did not happen.")]
 pub struct Record {
+    /// Record at this host, too, where `fullpipe serve --allow-record` runs: HOST or HOST:PORT. Its
+    /// file and this end's get `.far` and `.near` in their names; --for is 30s by default.
+    #[arg(value_name = "HOST")]
+    #[arg(conflicts_with_all = ["host", "snap", "ring", "until", "command"])]
+    far: Option<String>,
+    /// Our private key, for a HOST that is not on loopback.
+    #[arg(long, value_name = "FILE", requires = "far", requires = "server_key")]
+    key: Option<PathBuf>,
+    /// The public key of HOST's daemon, as it printed it.
+    #[arg(long, value_name = "KEY", requires = "key")]
+    server_key: Option<PublicKey>,
     /// Only connections with this port at either end; several times: with one of them.
     #[arg(long, value_name = "PORT")]
     port: Vec<u16>,
@@ -62,8 +77,8 @@ pub struct Record {
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     ring: Option<PathBuf>,
     /// End the recording five seconds after this held for three seconds in a row, for a connection
-    /// that moves data or has some waiting here: goodput, rtt or retransmitted, < or >, and a value.
-    /// Several times: one of them.
+    /// that moves data or has some waiting here: goodput, rtt or retransmitted, < or >, and a
+    /// value. Several times: one of them.
     #[arg(long, value_name = "CONDITION", conflicts_with = "command")]
     until: Vec<Trigger>,
     /// The most that is written, at least 1MB; a file that is full ends the recording.
@@ -98,6 +113,8 @@ fn size(text: &str) -> Result<Bytes, String> {
     }
 }
 
+/// What is told whoever ends it before the time that was asked for.
+const CUT: &str = "interrupted: the answer is of what was recorded until then";
 /// How long is recorded after a condition has held.
 const AFTER: Duration = Duration::from_secs(5);
 
@@ -112,9 +129,13 @@ struct Waited {
 impl Record {
     pub fn run(self) -> Result<u8, Failure> {
         let end = Interrupt::on_signals().map_err(super::why::failed)?;
-        let recording = Recording::start(&self.options()?, self.place()?).map_err(failed)?;
+        if let Some(far) = &self.far {
+            return both::run(&self, far, &end);
+        }
+        let options = self.options(&self.host)?;
+        let recording = Recording::start(&options, self.place()?).map_err(failed)?;
         let (waited, code) = match &self.command[..] {
-            [] => (self.wait(&recording, &end)?, 0),
+            [] => (self.wait(&recording, &end, self.span)?, 0),
             words => (Waited::default(), around(words, &end)?),
         };
         let recorded = recording.finish().map_err(failed)?;
@@ -128,8 +149,7 @@ impl Record {
             return Err(Failure::new(Kind::Run, self.nothing()));
         }
         if waited.is_cut {
-            let told = "interrupted: the answer is of what was recorded until then";
-            return Err(Failure::new(Kind::Interrupted, told));
+            return Err(Failure::new(Kind::Interrupted, CUT));
         }
         if self.span.is_some() && !self.until.is_empty() && waited.triggered.is_none() {
             let told = "record: what --until says did not happen; record for longer (--for)";
@@ -146,13 +166,14 @@ impl Record {
         })
     }
 
-    fn options(&self) -> Result<RecordOptions, Failure> {
+    /// What is recorded here, with one of `hosts` at either end.
+    fn options(&self, hosts: &[IpAddr]) -> Result<RecordOptions, Failure> {
         let keep = self.snap.map_or(Keep::Headers, Keep::Bytes);
-        let filter = PacketFilter::tcp_between(&self.host, &self.port, keep);
+        let filter = PacketFilter::tcp_between(hosts, &self.port, keep);
         let filter =
             filter.map_err(|error| Failure::new(Kind::Usage, format!("record: {error}")))?;
         let new_only = !self.command.is_empty();
-        Ok(RecordOptions { filter, device: self.device.clone(), new_only })
+        Ok(RecordOptions { filter, device: self.device.clone(), new_only, between: None })
     }
 
     /// Which connections a condition is about: those that are recorded.
@@ -166,20 +187,25 @@ impl Record {
         Ok(LiveFilter::all([ports?, hosts?]))
     }
 
-    /// Waits for the end.
-    fn wait(&self, recording: &Recording, end: &Interrupt) -> Result<Waited, Failure> {
+    /// Waits for the end, which comes after `span` at the latest.
+    fn wait(
+        &self,
+        recording: &Recording,
+        end: &Interrupt,
+        span: Option<Duration>,
+    ) -> Result<Waited, Failure> {
         let mut watch = None;
         if !self.until.is_empty() {
             let opened = TriggerWatch::open(self.until.clone(), self.watched()?);
             watch = Some(opened.map_err(super::why::failed)?);
         }
-        if self.span.is_none() {
+        if span.is_none() {
             let place = self.ring.as_ref().unwrap_or(&self.output);
             remark(&format!("recording to {}; Ctrl-C ends it", place.display()));
         }
-        let bar = Bar::new(self.span);
+        let bar = Bar::new(span);
         let start = clock::now();
-        let mut last = self.span.map(|span| start + span);
+        let mut last = span.map(|span| start + span);
         let mut triggered = None;
         while recording.goes_on() {
             let now = clock::now();
@@ -201,7 +227,7 @@ impl Record {
             }
         }
         // Whoever ends what has no end of its own has what was asked for.
-        let is_cut = end.is_set() && self.span.is_some() && triggered.is_none();
+        let is_cut = end.is_set() && span.is_some() && triggered.is_none();
         Ok(Waited { is_cut, triggered })
     }
 

@@ -4,6 +4,7 @@ use super::peer_keys::{HostSampler, stops_on_signals};
 use super::relay::monitor::MonitorOptions;
 use super::relay::transport;
 mod admission;
+mod packets;
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::{OwnTerminal, remark};
@@ -12,11 +13,13 @@ use clap::Args;
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_peer::path_test::{Responder, ResponderLimits};
+use fullpipe_peer::record::{RecordLimits, RecordService};
 use fullpipe_peer::relay::{FarEnd, FarEndOptions};
-use fullpipe_peer::{AcceptError, DEFAULT_PORT, Daemon, Limits};
+use fullpipe_peer::{AcceptError, DEFAULT_PORT, Daemon, Limits, Services};
+use packets::HostPackets;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// Be the far end of `fullpipe test` and `fullpipe relay`: one daemon, one port.
+/// Be the far end of `fullpipe test`, `fullpipe record` and `fullpipe relay`: one daemon, one port.
 ///
 /// Without keys it listens on loopback alone. On any other address it needs --key and --allow-key:
 /// control connections and the relay's carriers are TLS 1.3, and both ends must have the key that
@@ -30,6 +33,7 @@ Examples:
   fullpipe keygen serve.key
   fullpipe serve --listen 0.0.0.0:5606 --key serve.key --allow-key clients.keys
   fullpipe serve --listen 127.0.0.1:0 --tests 2
+  fullpipe serve --listen 0.0.0.0:5606 --key serve.key --allow-key clients.keys --allow-record
   fullpipe serve --listen 0.0.0.0:5606 --key serve.key --allow-key clients.keys \\
     --relay --allow www.internal:80 --allow 10.0.0.0/8:5432
 
@@ -47,6 +51,11 @@ pub struct Serve {
     /// The longest run that a client may ask for.
     #[arg(long, value_name = "TIME", default_value = "1h")]
     longest: Duration,
+    /// Let peers record the headers of TCP packets between their own address and this one, for
+    /// `fullpipe record HOST`: one at a time, for ten minutes and 64 MB at most. Needs root, or
+    /// CAP_NET_RAW.
+    #[arg(long)]
+    allow_record: bool,
     /// Be the far end of relays, too, to the destinations of --allow and --allow-from.
     #[arg(long)]
     relay: bool,
@@ -88,6 +97,7 @@ impl Serve {
         let terminal = OwnTerminal::find();
         let (stop, abort) = stops_on_signals()?;
         let sampler = HostSampler::new()?;
+        let packets = self.allow_record.then(HostPackets::new).transpose()?;
         let pair = keys.as_ref().map(|(own, allowed)| (own, allowed.clone()));
         let far_end = self.relay.then(|| self.far_end()).transpose()?;
         let transport = transport(self.mptcp);
@@ -102,6 +112,9 @@ impl Serve {
             .map(|far_end| monitor.start("serve", far_end.observer()))
             .transpose()?;
         remark(&format!("serving tests on {}", daemon.local_addr()));
+        if packets.is_some() {
+            remark("and recordings");
+        }
         if far_end.is_some() {
             remark("and relays");
         }
@@ -114,7 +127,9 @@ impl Serve {
         let hangup = hangup.map_err(super::why::failed)?;
         let end = Interrupt::new().map_err(super::why::failed)?;
         let limits = ResponderLimits { runs: self.tests.into(), longest: self.longest };
-        let responder = Responder::new(sampler, limits);
+        let tests = Responder::new(sampler, limits);
+        let recordings = RecordService::new(packets, RecordLimits::default());
+        let services = Services { tests: &tests, recordings: &recordings };
         std::thread::scope(|scope| {
             if let Some(hangup) = hangup {
                 let closing = (terminal, &stop);
@@ -129,7 +144,7 @@ impl Serve {
                     ended
                 })
             });
-            let served = daemon.run(&responder, &stop, &abort).map_err(failed);
+            let served = daemon.run(&services, &stop, &abort).map_err(failed);
             stop.stop();
             end.set();
             let relayed = relaying.map_or(Ok(()), |thread| thread.join().unwrap_or(Ok(())));

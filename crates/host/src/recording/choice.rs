@@ -7,7 +7,7 @@ use fullpipe_kernel::network::packet_ring::{Hardware, SeenPacket};
 use fullpipe_kernel::network::port::VNET_HDR_LEN;
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// A device that saw a direction of a connection first and nothing for so long has lost it to
 /// another one. Copies of a packet on other devices follow within microseconds.
@@ -32,14 +32,16 @@ struct Seen {
 #[derive(Debug)]
 pub(super) struct Choice {
     new_only: bool,
+    between: Option<[IpAddr; 2]>,
     /// Those that were seen lately, and those that were seen before them.
     ways: [HashMap<Way, Seen>; 2],
 }
 
 impl Choice {
-    /// With `new_only`, only connections count whose first packet is seen.
-    pub(super) fn new(new_only: bool) -> Choice {
-        Choice { new_only, ways: Default::default() }
+    /// With `new_only`, only connections count whose first packet is seen; with `between`, only
+    /// those between two addresses.
+    pub(super) fn new(new_only: bool, between: Option<[IpAddr; 2]>) -> Choice {
+        Choice { new_only, between, ways: Default::default() }
     }
 
     /// Whether the packet is recorded.
@@ -58,6 +60,10 @@ impl Choice {
 
     fn takes_segment(&mut self, segment: &Segment, device: u32, at: Instant) -> bool {
         let way = (segment.source, segment.destination);
+        let ends = [way.0.ip(), way.1.ip()];
+        if self.between.is_some_and(|[a, b]| ends != [a, b] && ends != [b, a]) {
+            return false;
+        }
         let begins = segment.flags.any(Flags::SYN);
         let is_meant = !self.new_only || begins;
         let mut seen = self.find(&way).unwrap_or(Seen { device, last: at, is_meant });
@@ -114,7 +120,7 @@ mod tests {
 
     #[test]
     fn each_direction_is_taken_where_it_was_seen_first() {
-        let mut choice = Choice::new(false);
+        let mut choice = Choice::new(false, None);
         let (out, back) = (segment(1, 2, Flags::ACK), segment(2, 1, Flags::ACK));
         // A bond sends before its port, and its port receives before it.
         let taken = [(&out, 1), (&out, 2), (&back, 2), (&back, 1), (&out, 1), (&out, 2)]
@@ -124,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_device_that_falls_silent_is_replaced() {
-        let mut choice = Choice::new(false);
+        let mut choice = Choice::new(false, None);
         let back = segment(2, 1, Flags::ACK);
         assert!(choice.takes_segment(&back, 1, at(0)));
         assert!(!choice.takes_segment(&back, 2, at(100)));
@@ -134,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_connection_from_before_is_not_new() {
-        let mut choice = Choice::new(true);
+        let mut choice = Choice::new(true, None);
         let mut takes = |from, to, flags| choice.takes_segment(&segment(from, to, flags), 1, at(0));
         assert!(!takes(1, 2, Flags::ACK));
         assert!(takes(3, 2, Flags::SYN) && takes(2, 3, Flags::SYN | Flags::ACK));
@@ -144,8 +150,23 @@ mod tests {
     }
 
     #[test]
+    fn only_what_passes_between_two_addresses_is_taken() {
+        let [here, peer, other] =
+            ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|ip| ip.parse().unwrap());
+        let mut choice = Choice::new(false, Some([peer, here]));
+        let mut between = |from: IpAddr, to: IpAddr| {
+            let mut segment = segment(1, 2, Flags::ACK);
+            segment.source.set_ip(from);
+            segment.destination.set_ip(to);
+            choice.takes_segment(&segment, 1, at(0))
+        };
+        assert!(between(here, peer) && between(peer, here));
+        assert!(!between(peer, other) && !between(other, here) && !between(here, here));
+    }
+
+    #[test]
     fn what_is_remembered_is_bounded_and_what_goes_on_stays() {
-        let mut choice = Choice::new(true);
+        let mut choice = Choice::new(true, None);
         let long = segment(1, 2, Flags::SYN);
         assert!(choice.takes_segment(&long, 1, at(0)));
         let carries_on = segment(1, 2, Flags::ACK);

@@ -6,6 +6,7 @@ use fullpipe_model::units::Bytes;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 /// Takes a recording: one file after another, each complete or not there at all.
 pub trait RecordPlace: Send {
@@ -78,6 +79,44 @@ impl RecordPlace for OneFile {
     }
 }
 
+/// One file in memory, for whoever passes it on.
+#[derive(Debug)]
+pub struct InMemory {
+    file: Arc<Mutex<Vec<u8>>>,
+    max: Bytes,
+}
+
+impl InMemory {
+    /// One of at most `max` bytes, and where they are.
+    pub fn new(max: Bytes) -> (InMemory, Arc<Mutex<Vec<u8>>>) {
+        let file = Arc::default();
+        (InMemory { file: Arc::clone(&file), max }, file)
+    }
+}
+
+impl RecordPlace for InMemory {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+        self.file.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend(bytes);
+        Ok(())
+    }
+
+    fn complete(&mut self) -> Result<(), RecordError> {
+        Ok(())
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn file_max(&self) -> Bytes {
+        self.max
+    }
+
+    fn goes_on(&self) -> bool {
+        false
+    }
+}
+
 /// A file of a ring that is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RingFile {
@@ -110,21 +149,22 @@ impl FileRing {
     /// # Errors
     /// The folder cannot be made or read.
     pub fn begin(path: &Path, most: Bytes) -> Result<FileRing, RecordError> {
-        let begun = || {
-            std::fs::create_dir_all(path)?;
-            let folder = Folder::open(path)?;
-            let mut complete = Vec::new();
-            for name in folder.names()? {
-                if let Some(number) = name.to_str().and_then(number) {
-                    let size = folder.open_file(&name)?.metadata()?.len();
-                    complete.push(RingFile { number, size, is_own: false });
-                }
+        FileRing::in_folder(path, most).map_err(|cause| not_written(path, cause))
+    }
+
+    fn in_folder(path: &Path, most: Bytes) -> io::Result<FileRing> {
+        std::fs::create_dir_all(path)?;
+        let folder = Folder::open(path)?;
+        let mut complete = Vec::new();
+        for name in folder.names()? {
+            if let Some(number) = name.to_str().and_then(number) {
+                let size = folder.open_file(&name)?.metadata()?.len();
+                complete.push(RingFile { number, size, is_own: false });
             }
-            complete.sort_by_key(|file| file.number);
-            let next = complete.last().map_or(1, |file| file.number + 1);
-            Ok(FileRing { folder, most, complete: complete.into(), open: None, next })
-        };
-        begun().map_err(|cause| not_written(path, cause))
+        }
+        complete.sort_by_key(|file| file.number);
+        let next = complete.last().map_or(1, |file| file.number + 1);
+        Ok(FileRing { folder, most, complete: complete.into(), open: None, next })
     }
 
     /// Begins a file, once there is room for as much as it may take.

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 /// Files in memory.
 #[derive(Clone, Default)]
-struct InMemory {
+struct FilesInMemory {
     files: Arc<Mutex<Vec<Vec<u8>>>>,
     open: Vec<u8>,
     goes_on: bool,
@@ -17,7 +17,7 @@ struct InMemory {
 
 const FILE_MAX: Bytes = Bytes::new(4000);
 
-impl RecordPlace for InMemory {
+impl RecordPlace for FilesInMemory {
     fn write(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
         self.open.extend(bytes);
         Ok(())
@@ -63,7 +63,7 @@ fn read(file: &[u8]) -> (Vec<(u64, usize)>, Option<u64>) {
 
 #[test]
 fn files_that_are_full_follow_one_another_and_each_can_be_read_alone() {
-    let place = InMemory { goes_on: true, ..InMemory::default() };
+    let place = FilesInMemory { goes_on: true, ..FilesInMemory::default() };
     let files = Arc::clone(&place.files);
     let mut writer = Writer::new(Box::new(place));
     let frame = [0; 80];
@@ -85,7 +85,7 @@ fn files_that_are_full_follow_one_another_and_each_can_be_read_alone() {
 
 #[test]
 fn a_file_that_is_the_only_one_ends_when_it_is_full() {
-    let place = InMemory::default();
+    let place = FilesInMemory::default();
     let files = Arc::clone(&place.files);
     let mut writer = Writer::new(Box::new(place));
     let taken = (0..200).take_while(|at| writer.packet(&seen(&[0; 80], 1, *at)).unwrap()).count();
@@ -105,7 +105,8 @@ fn a_connection_of_this_host_is_recorded_as_a_whole() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = listener.local_addr().unwrap();
     let filter = PacketFilter::tcp_between(&[server.ip()], &[server.port()], Keep::Headers);
-    let options = RecordOptions { filter: filter.unwrap(), device: None, new_only: true };
+    let options =
+        RecordOptions { filter: filter.unwrap(), device: None, new_only: true, between: None };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recording.pcapng");
     let recording = match Recording::start(
