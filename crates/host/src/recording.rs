@@ -90,7 +90,7 @@ pub struct Recorded {
 
 /// What a recording has by now, for whoever shows its progress.
 #[derive(Debug, Default)]
-struct Progress {
+struct RecordingProgress {
     packets: AtomicU64,
     size: AtomicU64,
     dropped: AtomicU64,
@@ -101,7 +101,7 @@ struct Progress {
 #[derive(Debug)]
 pub struct Recording {
     stop: Arc<AtomicBool>,
-    progress: Arc<Progress>,
+    progress: Arc<RecordingProgress>,
     /// Nothing once it was joined.
     thread: Option<JoinHandle<Result<Recorded, RecordError>>>,
 }
@@ -131,7 +131,7 @@ impl Recording {
             PacketRing::open_own(device, index, &options.filter, packet_ring::MEMORY)
         })?;
         let stop = Arc::new(AtomicBool::new(false));
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(RecordingProgress::default());
         let loop_of = Loop {
             ring,
             choice: Choice::new(options.new_only, options.between),
@@ -184,7 +184,11 @@ struct Loop {
 }
 
 impl Loop {
-    fn run(mut self, stop: &AtomicBool, progress: &Progress) -> Result<Recorded, RecordError> {
+    fn run(
+        mut self,
+        stop: &AtomicBool,
+        progress: &RecordingProgress,
+    ) -> Result<Recorded, RecordError> {
         let looked = self.look(stop, progress);
         // What was written until then is kept, whatever has happened.
         let completed = self.writer.complete();
@@ -193,7 +197,7 @@ impl Loop {
         looked.and(completed).map(|()| self.recorded)
     }
 
-    fn look(&mut self, stop: &AtomicBool, progress: &Progress) -> Result<(), RecordError> {
+    fn look(&mut self, stop: &AtomicBool, progress: &RecordingProgress) -> Result<(), RecordError> {
         let mut stop_at = None;
         // After the stop, it waits for the block that the kernel is filling.
         while stop_at.is_none_or(|at| clock::now() < at) && !self.recorded.is_full {

@@ -3,7 +3,7 @@
 //!
 //! `goodput < 10mbit`, `rtt > 200ms`, `retransmitted > 1%`. A connection counts that moves data or
 //! has some waiting: an idle one moves nothing, and nobody waits for it. The condition must hold
-//! for [`HELD`] in a row, as one look may fall into a pause.
+//! for three looks in a row, as one look may fall into a pause.
 
 use crate::watch::{Namespaces, SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::connection::filter::LiveFilter;
@@ -21,8 +21,6 @@ use std::str::FromStr;
 const STEP: Duration = Duration::from_secs(1);
 /// For how many looks in a row a condition must hold.
 const LOOKS: u32 = 3;
-/// For how long that is.
-pub const HELD: Duration = Duration::from_secs(3);
 
 /// A quantity, and a bound that it crosses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +115,7 @@ pub struct Triggered {
     pub remote: SocketAddr,
     /// What it did by the last look.
     #[serde(flatten)]
-    step: Step,
+    step: LookStep,
     /// Its quantity by then, in words.
     #[serde(skip)]
     pub value: String,
@@ -125,7 +123,7 @@ pub struct Triggered {
 
 /// What a connection did between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-struct Step {
+struct LookStep {
     #[serde(rename = "goodput_bps", with = "column::rate")]
     goodput: Rate,
     #[serde(rename = "rtt_us", with = "column::micros_optional")]
@@ -136,7 +134,7 @@ struct Step {
 
 impl Trigger {
     /// What the quantity was, where it crossed the bound.
-    fn crossed(&self, step: &Step) -> Option<Bound> {
+    fn crossed(&self, step: &LookStep) -> Option<Bound> {
         let (value, order) = match self.bound {
             Bound::Goodput(bound) => (Bound::Goodput(step.goodput), step.goodput.cmp(&bound)),
             Bound::Rtt(bound) => (Bound::Rtt(step.rtt?), step.rtt?.cmp(&bound)),
@@ -152,7 +150,7 @@ impl Trigger {
 
 /// Counters at the last look, and for how many looks each condition has held.
 #[derive(Debug, Clone)]
-struct Held {
+struct HeldLooks {
     segments: Option<(u32, u32)>,
     looks: Vec<u32>,
 }
@@ -162,7 +160,7 @@ pub struct TriggerWatch {
     watch: Watch,
     triggers: Vec<Trigger>,
     filter: LiveFilter,
-    held: HashMap<SocketKey, Held>,
+    held: HashMap<SocketKey, HeldLooks>,
     due: Instant,
 }
 
@@ -213,8 +211,8 @@ impl TriggerWatch {
 fn step(
     triggers: &[Trigger],
     socket: &WatchedSocket,
-    before: Option<Held>,
-) -> (Held, Option<Triggered>) {
+    before: Option<HeldLooks>,
+) -> (HeldLooks, Option<Triggered>) {
     let sample = socket.sample();
     let info = sample.and_then(|sample| sample.info.as_ref());
     let segments = info.and_then(|info| Some((info.data_segs_out?, info.total_retrans)));
@@ -223,7 +221,7 @@ fn step(
     let waits = sample.is_some_and(|sample| sample.wqueue > Bytes::ZERO);
     let is_wanted = before.is_some() && (goodput > Rate::ZERO || waits);
     let retransmitted = sent_again(before.and_then(|held| held.segments), segments);
-    let step = Step { goodput, rtt: info.and_then(smoothed), retransmitted };
+    let step = LookStep { goodput, rtt: info.and_then(smoothed), retransmitted };
     let mut found = None;
     for (trigger, count) in triggers.iter().zip(&mut looks) {
         let crossed = trigger.crossed(&step).filter(|_| is_wanted);
@@ -234,7 +232,7 @@ fn step(
             found.get_or_insert(Triggered { condition, local, remote, step, value });
         }
     }
-    (Held { segments, looks }, found)
+    (HeldLooks { segments, looks }, found)
 }
 
 /// A round trip that was measured.
@@ -279,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_bound_is_crossed_on_its_side_only() {
-        let step = Step {
+        let step = LookStep {
             goodput: Rate::from_bits_per_sec(5_000_000),
             rtt: Some(Duration::from_millis(80)),
             retransmitted: Some(0.02),
@@ -296,7 +294,7 @@ mod tests {
             let crossed = text.parse::<Trigger>().unwrap().crossed(&step);
             assert_eq!(crossed.map(|bound| bound.to_string()).as_deref(), value, "{text}");
         }
-        let unknown = Step { rtt: None, retransmitted: None, ..step };
+        let unknown = LookStep { rtt: None, retransmitted: None, ..step };
         assert!("rtt > 0s".parse::<Trigger>().unwrap().crossed(&unknown).is_none());
         assert_eq!(sent_again(Some((u32::MAX, 0)), Some((9, 1))), Some(0.1));
         assert_eq!(sent_again(Some((7, 0)), Some((7, 1))), None);

@@ -103,7 +103,7 @@ enum Command {
     Link(Box<link::Link>),
     Analyze(analyze::Analyze),
     Report(report::Report),
-    Record(Box<record::Record>),
+    Record(Box<record::RecordCommand>),
     View(view::View),
     Why(why::Why),
     Prove(Box<prove::Prove>),

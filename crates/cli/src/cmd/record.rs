@@ -27,13 +27,13 @@ use std::process::Command;
 /// Record the packets of this host's connections, and say what limited them.
 ///
 /// TCP packets are taken as they pass, and of each the headers alone: nothing of what they carry is
-/// kept. They go to a pcapng file, which gets its name when it is complete and says how many packets
-/// are missing in it; then comes the answer, as `analyze` gives it. It ends after --for, on Ctrl-C,
-/// when the file is full, or with CMD; for what is slow now and then, --ring goes on for days, and
-/// --until ends it soon after it happened. With HOST, where `fullpipe serve --allow-record` runs,
-/// both ends record what passes between them, and the answer is by both. With CMD those connections
-/// are recorded that begin while it runs: whoever else opens some meanwhile is left out by --port
-/// and --host. Needs root, or CAP_NET_RAW.
+/// kept. They go to a pcapng file, which gets its name when it is complete and says how many
+/// packets are missing in it; then comes the answer, as `analyze` gives it. It ends after --for, on
+/// Ctrl-C, when the file is full, or with CMD; for what is slow now and then, --ring goes on for
+/// days, and --until ends it soon after it happened. With HOST, where `fullpipe serve
+/// --allow-record` runs, both ends record what passes between them, and the answer is by both. With
+/// CMD those connections are recorded that begin while it runs: whoever else opens some meanwhile
+/// is left out by --port and --host. Needs root, or CAP_NET_RAW.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -45,7 +45,7 @@ Examples:
   fullpipe record --ring packets/ --size 200MB --port 443 --until 'goodput < 10mbit'
 
 Exit code with CMD: the program's (128 + n if signal n ended it). With --until and --for: 1 if it did not happen.")]
-pub struct Record {
+pub struct RecordCommand {
     /// Record at this host, too, where `fullpipe serve --allow-record` runs: HOST or HOST:PORT. Its
     /// file and this end's get `.far` and `.near` in their names; --for is 30s by default.
     #[arg(value_name = "HOST")]
@@ -126,7 +126,7 @@ struct Waited {
     triggered: Option<Triggered>,
 }
 
-impl Record {
+impl RecordCommand {
     pub fn run(self) -> Result<u8, Failure> {
         let end = Interrupt::on_signals().map_err(super::why::failed)?;
         if let Some(far) = &self.far {

@@ -15,7 +15,7 @@ use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_peer::path_test::{Responder, ResponderLimits};
 use fullpipe_peer::record::{RecordLimits, RecordService};
 use fullpipe_peer::relay::{FarEnd, FarEndOptions};
-use fullpipe_peer::{AcceptError, DEFAULT_PORT, Daemon, Limits, Services};
+use fullpipe_peer::{AcceptError, DEFAULT_PORT, Daemon, Limits, PublicKey, Services};
 use packets::HostPackets;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -111,16 +111,8 @@ impl Serve {
             .as_ref()
             .map(|far_end| monitor.start("serve", far_end.observer()))
             .transpose()?;
-        remark(&format!("serving tests on {}", daemon.local_addr()));
-        if packets.is_some() {
-            remark("and recordings");
-        }
-        if far_end.is_some() {
-            remark("and relays");
-        }
-        if let Some(public) = keys.and_then(|(own, _)| own.public()) {
-            remark(&format!("clients need --server-key {public}"));
-        }
+        let key = keys.and_then(|(own, _)| own.public());
+        announce(&daemon, packets.is_some(), far_end.is_some(), key);
         let reload =
             Reload { keys: self.keys, keyring: daemon.keyring(), destinations: self.destinations };
         let hangup = reload.has_files().then(Interrupt::on_hangup).transpose();
@@ -163,6 +155,20 @@ impl Serve {
         let transport = transport(self.mptcp);
         let sockets = super::relay::sockets("serve", self.congestion.clone(), transport)?;
         Ok(FarEnd::new(FarEndOptions { allow, resume_for, drain, sockets }))
+    }
+}
+
+/// Says what is served, and what clients need.
+fn announce(daemon: &Daemon, records: bool, relays: bool, key: Option<PublicKey>) {
+    remark(&format!("serving tests on {}", daemon.local_addr()));
+    if records {
+        remark("and recordings");
+    }
+    if relays {
+        remark("and relays");
+    }
+    if let Some(public) = key {
+        remark(&format!("clients need --server-key {public}"));
     }
 }
 

@@ -21,7 +21,7 @@ type Way = (SocketAddr, SocketAddr);
 
 /// Where a direction is recorded.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct SeenWay {
     device: u32,
     last: Instant,
     /// Whether it is of a connection that is meant.
@@ -34,7 +34,7 @@ pub(super) struct Choice {
     new_only: bool,
     between: Option<[IpAddr; 2]>,
     /// Those that were seen lately, and those that were seen before them.
-    ways: [HashMap<Way, Seen>; 2],
+    ways: [HashMap<Way, SeenWay>; 2],
 }
 
 impl Choice {
@@ -66,7 +66,7 @@ impl Choice {
         }
         let begins = segment.flags.any(Flags::SYN);
         let is_meant = !self.new_only || begins;
-        let mut seen = self.find(&way).unwrap_or(Seen { device, last: at, is_meant });
+        let mut seen = self.find(&way).unwrap_or(SeenWay { device, last: at, is_meant });
         let is_here = seen.device == device || at.since(seen.last) >= SILENT;
         if is_here {
             seen.is_meant |= begins;
@@ -76,12 +76,12 @@ impl Choice {
         is_here && seen.is_meant
     }
 
-    fn find(&mut self, way: &Way) -> Option<Seen> {
+    fn find(&mut self, way: &Way) -> Option<SeenWay> {
         let [lately, before] = &mut self.ways;
         lately.get(way).copied().or_else(|| before.remove(way))
     }
 
-    fn keep(&mut self, way: Way, seen: Seen) {
+    fn keep(&mut self, way: Way, seen: SeenWay) {
         let [lately, before] = &mut self.ways;
         if lately.len() >= REMEMBERED && !lately.contains_key(&way) {
             *before = std::mem::take(lately);

@@ -10,7 +10,7 @@ use fullpipe_model::units::Bytes;
 use std::net::IpAddr;
 
 /// The most addresses, and the most ports, of a filter.
-pub const ENDS_MAX: usize = 16;
+const ENDS_MAX: usize = 16;
 
 /// Which packets are kept, and how much of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl PacketFilter {
     /// are none, any will do.
     ///
     /// # Errors
-    /// There are more than [`ENDS_MAX`] of a kind.
+    /// There are more than 16 of a kind.
     pub fn tcp_between(
         hosts: &[IpAddr],
         ports: &[u16],

@@ -8,8 +8,8 @@
 //! more, or you miss the last block.
 //!
 //! Of each packet a [`PacketFilter`] says whether it is kept and up to which length. The `vnet_hdr`
-//! of [`crate::network::port`] is before it, which marks super-packets. Source: Documentation/networking/packet_mmap.rst, linux/if_packet.h,
-//! net/packet/af_packet.c.
+//! of [`crate::network::port`] is before it, which marks super-packets. Source:
+//! Documentation/networking/packet_mmap.rst, linux/if_packet.h, net/packet/af_packet.c.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

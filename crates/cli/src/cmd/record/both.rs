@@ -1,6 +1,6 @@
 //! A recording at both ends, with the `fullpipe serve --allow-record` at the far one.
 
-use super::{Record, failed};
+use super::{RecordCommand, failed};
 use crate::cmd::analyze::both::BothAnswer;
 use crate::cmd::peer_keys::{private_key, with_port};
 use crate::failure::{Failure, Kind};
@@ -44,7 +44,7 @@ struct BothRecordedDocument<'a, A: Serialize> {
 }
 
 /// Records at both ends, and answers by both.
-pub fn run(record: &Record, far: &str, end: &Interrupt) -> Result<u8, Failure> {
+pub fn run(record: &RecordCommand, far: &str, end: &Interrupt) -> Result<u8, Failure> {
     let keys = match (&record.key, record.server_key) {
         (Some(file), Some(server)) => Some(Keys { own: private_key(file)?, server }),
         _ => None,

@@ -32,18 +32,21 @@ impl PacketSource for HostPackets {
         let options = RecordOptions { filter, device: None, new_only: false, between };
         let (place, file) = InMemory::new(*size);
         let recording = Recording::start(&options, Box::new(place));
-        Ok(Box::new(Running { recording: recording.map_err(|error| error.to_string())?, file }))
+        Ok(Box::new(HostRecording {
+            recording: recording.map_err(|error| error.to_string())?,
+            file,
+        }))
     }
 }
 
-struct Running {
+struct HostRecording {
     recording: Recording,
     file: Arc<Mutex<Vec<u8>>>,
 }
 
-impl RunningRecording for Running {
+impl RunningRecording for HostRecording {
     fn finish(self: Box<Self>) -> Result<RecordedPackets, String> {
-        let Running { recording, file } = *self;
+        let HostRecording { recording, file } = *self;
         let recorded = recording.finish().map_err(|error| error.to_string())?;
         let file = std::mem::take(&mut *file.lock().unwrap_or_else(|held| held.into_inner()));
         let (packets, dropped, is_full) = (recorded.packets, recorded.dropped, recorded.is_full);
