@@ -2,6 +2,7 @@
 #![no_main]
 
 use fullpipe_peer::path_test::{Response, TestRequest, unpack};
+use fullpipe_peer::record::{RecordRequest, RecordResponse};
 use fullpipe_peer::{FrameReader, Kind, PrivateKey, PublicKey, Ticket};
 use libfuzzer_sys::fuzz_target;
 
@@ -18,8 +19,14 @@ fuzz_target!(|bytes: &[u8]| {
                     let again = serde_json::to_vec(&request).unwrap();
                     assert_eq!(serde_json::from_slice::<TestRequest>(&again).unwrap(), request);
                 }
+                if let Ok(request) = serde_json::from_slice::<RecordRequest>(&frame.payload) {
+                    let again = serde_json::to_vec(&request).unwrap();
+                    assert_eq!(serde_json::from_slice::<RecordRequest>(&again).unwrap(), request);
+                }
                 let _ = serde_json::from_slice::<Response>(&frame.payload);
+                let _ = serde_json::from_slice::<RecordResponse>(&frame.payload);
             }
+            Kind::Recording => {}
             Kind::Samples => {
                 let _ = unpack(&frame.payload);
             }

@@ -3,6 +3,8 @@
 //! * [`watch`]: the host's connections, looked at again and again.
 //! * [`why()`]: what limits the busiest of them, each followed for some seconds.
 //! * [`Packets`]: what the packets of one of them say, as a second kind of evidence.
+//! * [`recording`]: packets, kept in a file while they pass.
+//! * [`trigger`]: a condition on connections that ends a recording soon after it held.
 //! * [`SocketSampler`]: samples of connections that the caller has itself.
 //! * [`Recorder`]: samples of connections that come and go.
 //! * [`totals`]: time and bytes by limit, summed by process, control group and port.
@@ -17,9 +19,11 @@ mod follow;
 mod machine;
 mod packets;
 mod recorder;
+pub mod recording;
 mod sampler;
 pub mod settings;
 pub mod totals;
+pub mod trigger;
 pub mod tune;
 pub mod verify;
 pub mod watch;

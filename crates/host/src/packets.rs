@@ -12,8 +12,8 @@
 use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::{Analyzer, Config};
-use fullpipe_kernel::network::netns::NetNs;
-use fullpipe_kernel::network::packet_ring::{Hardware, PacketRing, RETIRE_AFTER, SeenPacket};
+use fullpipe_kernel::network::packet_filter::{Keep, PacketFilter};
+use fullpipe_kernel::network::packet_ring::{self, Hardware, PacketRing, RETIRE_AFTER, SeenPacket};
 use fullpipe_kernel::network::port::VNET_HDR_LEN;
 use fullpipe_kernel::{Refused, process::wait};
 use fullpipe_model::observe::canonical;
@@ -72,9 +72,9 @@ impl Packets {
     /// # Errors
     /// The kernel refuses: it takes CAP_NET_RAW.
     pub fn start() -> Result<Packets, Refused> {
-        let ns = NetNs::current("own")?;
         // Index 0: every device, also one that a connection will take later.
-        let ring = PacketRing::open(&ns, "every device", 0, SNAPLEN)?;
+        let filter = PacketFilter::tcp(Keep::Bytes(SNAPLEN));
+        let ring = PacketRing::open_own("every device", 0, &filter, packet_ring::MEMORY)?;
         let stop = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&stop);
         let name = std::thread::Builder::new().name("packets".into());

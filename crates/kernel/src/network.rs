@@ -5,6 +5,7 @@ pub mod filters;
 pub mod netem;
 pub mod netlink;
 pub mod netns;
+pub mod packet_filter;
 pub mod packet_ring;
 pub mod port;
 pub mod redirect;

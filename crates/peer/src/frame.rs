@@ -15,6 +15,8 @@ pub enum Kind {
     Message,
     /// Samples of sockets: JSON lines, deflated (RFC 1951).
     Samples,
+    /// A piece of a recording of packets.
+    Recording,
 }
 
 /// A frame.
@@ -53,6 +55,7 @@ impl Frame {
         bytes.push(match kind {
             Kind::Message => 0,
             Kind::Samples => 1,
+            Kind::Recording => 2,
         });
         bytes.extend(payload);
         Some(bytes)
@@ -89,6 +92,7 @@ impl FrameReader {
         let kind = match kind {
             0 => Kind::Message,
             1 => Kind::Samples,
+            2 => Kind::Recording,
             other => return Err(FrameError::Kind(other)),
         };
         let Some(payload) = rest.get(..length) else { return Ok(None) };
@@ -119,9 +123,9 @@ mod tests {
             payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..8),
             cut in 1usize..40,
         ) {
-            let kinds = [Kind::Message, Kind::Samples];
+            let kinds = [Kind::Message, Kind::Samples, Kind::Recording];
             let frames: Vec<Frame> = payloads.into_iter().enumerate()
-                .map(|(at, payload)| Frame { kind: kinds[at % 2], payload }).collect();
+                .map(|(at, payload)| Frame { kind: kinds[at % 3], payload }).collect();
             let stream: Vec<u8> = frames.iter()
                 .flat_map(|frame| Frame::encode(frame.kind, &frame.payload).unwrap()).collect();
             let (mut reader, mut found) = (FrameReader::new(50), Vec::new());

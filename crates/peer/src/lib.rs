@@ -1,5 +1,5 @@
 //! Two fullpipes that talk to each other: the connection between them, the daemon that accepts it,
-//! and what they do with it: [`path_test`] and [`relay`].
+//! and what they do with it: [`path_test`], [`record`] and [`relay`].
 //!
 //! How to think about it: a **control connection** carries short messages, one question and one
 //! answer at a time ([`Channel`]). Over loopback it is plain TCP. To any other host it is TLS 1.3
@@ -30,8 +30,10 @@ mod key;
 mod keyring;
 mod log_bound;
 pub mod path_test;
+pub mod record;
 pub mod relay;
 mod rendezvous;
+mod services;
 mod ticket;
 mod timed;
 mod tls;
@@ -48,6 +50,7 @@ pub(crate) use key::random;
 pub use key::{ParseKeyError, PrivateKey, PublicKey};
 pub use keyring::Keyring;
 pub use rendezvous::Expected;
+pub use services::Services;
 pub use ticket::Ticket;
 pub use transport::Transport;
 

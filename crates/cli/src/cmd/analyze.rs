@@ -20,6 +20,7 @@ use fullpipe_flow::schema::{CONNECTIONS, PACKETS, columns_in_short};
 use fullpipe_flow::trace::TraceBounds;
 use fullpipe_flow::{Analysis, Config};
 use fullpipe_model::units::Duration;
+use fullpipe_report::Layout;
 use fullpipe_report::connection::analysis::{Report, depth, head, remarks, table};
 use fullpipe_report::graph::{graphs, plot};
 use rows::Rows;
@@ -217,22 +218,8 @@ impl Analyze {
 
     /// Analyses a capture.
     fn report(&self, capture: Capture) -> Result<Report, Failure> {
-        let options = self.options();
-        let mut report = Report::new(capture.name(), Analysis::default()).pinned(self.connection);
-        // A table needs the findings of one connection only, which are then made as it is printed.
-        let mut connections = if self.json {
-            capture.connections(&options)
-        } else {
-            capture.connections_without_findings(&options)
-        };
-        while let Some(round) = connections.next_round() {
-            round.into_iter().for_each(|explained| report.add(explained));
-        }
-        let (counts, errors) = connections.finish();
-        report.counts += counts;
-        report.finish();
-        report.problem = self.problem(errors)?;
-        Ok(report)
+        let report = Report::new(capture.name(), Analysis::default()).pinned(self.connection);
+        read(capture, report, &self.options(), self.json)
     }
 
     /// Prints rows as connections finish, so that memory does not grow with their number.
@@ -275,7 +262,7 @@ impl Analyze {
                 );
             }
             remarks(&counts, language()).iter().for_each(|told| tell(&name, told));
-            is_whole &= self.problem(errors)?.is_none();
+            is_whole &= problem(errors)?.is_none();
         }
         rows.finish()?;
         Ok(Self::code(is_whole))
@@ -284,16 +271,6 @@ impl Analyze {
     /// Whether the output has one line or row for each connection.
     fn prints_rows(&self) -> bool {
         self.jsonl || self.csv || self.parquet.is_some()
-    }
-
-    /// Says why a capture was not read to its end, if that happened.
-    fn problem(&self, errors: Vec<Error>) -> Result<Option<String>, Failure> {
-        let problems: Vec<_> = input::problems(errors)?.iter().map(Sentence::from).collect();
-        for problem in &problems {
-            remark(&format!("fullpipe: {}", problem.here()));
-        }
-        let told = Sentence::lines(&problems);
-        Ok(if problems.is_empty() { None } else { Some(told.english().into()) })
     }
 
     /// The exit code: whether all captures were read to their ends.
@@ -396,14 +373,10 @@ impl Analyze {
             let layout = answer_layout();
             for (number, report) in reports.iter().enumerate() {
                 let space = if number == 0 { "" } else { "\n" };
-                let text = match &report.connections[..] {
-                    [only] if self.connection.is_some() || report.total() == 1 => {
-                        let (head, depth) = (head(report, layout), depth(only, layout));
-                        format!("{head}\n{depth}{}", self.plots(only))
-                    }
-                    _ => table(report, self.top.unwrap_or(TOP), layout),
-                };
-                write!(out, "{space}{text}")?;
+                write!(out, "{space}{}", text(report, self.top.unwrap_or(TOP), layout))?;
+                if let Some(only) = the_only(report) {
+                    write!(out, "{}", self.plots(only))?;
+                }
             }
         }
         Ok(out.flush()?)
@@ -413,6 +386,83 @@ impl Analyze {
 /// Says something of a file, beside the result.
 fn tell(file: &str, told: &str) {
     remark(&format!("fullpipe: {file}: {told}"));
+}
+
+/// Reads a capture into a report. A table needs the findings of one connection only, which are then
+/// made as it is printed.
+fn read(
+    capture: Capture,
+    mut report: Report,
+    options: &Options,
+    has_findings: bool,
+) -> Result<Report, Failure> {
+    let mut connections = if has_findings {
+        capture.connections(options)
+    } else {
+        capture.connections_without_findings(options)
+    };
+    while let Some(round) = connections.next_round() {
+        round.into_iter().for_each(|explained| report.add(explained));
+    }
+    let (counts, errors) = connections.finish();
+    report.counts += counts;
+    report.finish();
+    report.problem = problem(errors)?;
+    Ok(report)
+}
+
+/// Says why a capture was not read to its end, if that happened.
+fn problem(errors: Vec<Error>) -> Result<Option<String>, Failure> {
+    let problems: Vec<_> = input::problems(errors)?.iter().map(Sentence::from).collect();
+    for problem in &problems {
+        remark(&format!("fullpipe: {}", problem.here()));
+    }
+    let told = Sentence::lines(&problems);
+    Ok(if problems.is_empty() { None } else { Some(told.english().into()) })
+}
+
+/// The connection that is shown with all details: the one that was asked for, or that is alone.
+fn the_only(report: &Report) -> Option<&DiagnosedConnection> {
+    match &report.connections[..] {
+        [only] if report.is_pinned() || report.total() == 1 => Some(only),
+        _ => None,
+    }
+}
+
+/// What a capture says, as text.
+fn text(report: &Report, top: usize, layout: Layout) -> String {
+    match the_only(report) {
+        Some(only) => format!("{}\n{}", head(report, layout), depth(only, layout)),
+        None => table(report, top, layout),
+    }
+}
+
+/// What the files of one capture say, as `analyze --as-one` has it without any other option: for
+/// the command that has just made them.
+pub struct Answer(Report);
+
+impl Answer {
+    /// Reads them, in order of time.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn of(files: &[PathBuf], has_findings: bool) -> Result<Answer, Failure> {
+        let capture = Capture::merged(files.to_vec());
+        let report = Report::new(capture.name(), Analysis::default());
+        read(capture, report, &Options::default(), has_findings).map(Answer)
+    }
+
+    /// As text: the connections that lost most time first, or all details of the only one.
+    pub fn text(mut self) -> String {
+        worst_first(&mut self.0.connections);
+        self.0.connections.truncate(TOP);
+        text(&self.0, TOP, answer_layout())
+    }
+
+    /// As the JSON of `analyze`.
+    pub fn document(&self) -> &impl serde::Serialize {
+        &self.0
+    }
 }
 
 /// Standard output for many lines.

@@ -17,7 +17,9 @@ mod link;
 mod man;
 mod open_metrics;
 mod peer_keys;
+mod program;
 mod prove;
+mod record;
 mod relay;
 mod report;
 mod samples;
@@ -62,6 +64,7 @@ Examples:
   fullpipe why                                    what limits this host's connections, now
   fullpipe analyze capture.pcapng                 what limited each connection, and what would change it
   fullpipe report capture.pcapng                  the same with graphs, as one HTML file
+  fullpipe record --port 443 --for 30s            the packets of this host's connections, and the answer
   fullpipe prove capture.pcapng                   what each change would give, tried in the lab
   fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, and what a buffer allows
   fullpipe top                                    the host's connections, by what is lost to limits
@@ -101,6 +104,7 @@ enum Command {
     Link(Box<link::Link>),
     Analyze(analyze::Analyze),
     Report(report::Report),
+    Record(Box<record::RecordCommand>),
     View(view::View),
     Why(why::Why),
     Prove(Box<prove::Prove>),
@@ -143,6 +147,7 @@ impl Cli {
             Command::Link(link) => link.run(),
             Command::Analyze(analyze) => analyze.run(),
             Command::Report(report) => report.run(),
+            Command::Record(record) => record.run(),
             Command::View(view) => view.run(),
             Command::Why(why) => why.run(),
             Command::Prove(prove) => prove.run(),
@@ -239,6 +244,7 @@ mod tests {
             &["demo"][..],
             &["analyze"],
             &["report"],
+            &["record"],
             &["view"],
             &["prove"],
             &["calc"],

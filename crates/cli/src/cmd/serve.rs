@@ -4,6 +4,7 @@ use super::peer_keys::{HostSampler, stops_on_signals};
 use super::relay::monitor::MonitorOptions;
 use super::relay::transport;
 mod admission;
+mod packets;
 
 use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
@@ -13,11 +14,13 @@ use clap::Args;
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_peer::path_test::{Responder, ResponderLimits};
+use fullpipe_peer::record::{RecordLimits, RecordService};
 use fullpipe_peer::relay::{FarEnd, FarEndOptions};
-use fullpipe_peer::{AcceptError, DEFAULT_PORT, Daemon, Limits};
+use fullpipe_peer::{AcceptError, DEFAULT_PORT, Daemon, Limits, PublicKey, Services};
+use packets::HostPackets;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// Be the far end of `fullpipe test` and `fullpipe relay`: one daemon, one port.
+/// Be the far end of `fullpipe test`, `fullpipe record` and `fullpipe relay`: one daemon, one port.
 ///
 /// Without keys it listens on loopback alone. On any other address it needs --key and --allow-key:
 /// control connections and the relay's carriers are TLS 1.3, and both ends must have the key that
@@ -31,6 +34,7 @@ Examples:
   fullpipe keygen serve.key
   fullpipe serve --listen 0.0.0.0:5606 --key serve.key --allow-key clients.keys
   fullpipe serve --listen 127.0.0.1:0 --tests 2
+  fullpipe serve --listen 0.0.0.0:5606 --key serve.key --allow-key clients.keys --allow-record
   fullpipe serve --listen 0.0.0.0:5606 --key serve.key --allow-key clients.keys \\
     --relay --allow www.internal:80 --allow 10.0.0.0/8:5432
 
@@ -48,6 +52,11 @@ pub struct Serve {
     /// The longest run that a client may ask for.
     #[arg(long, value_name = "TIME", default_value = "1h")]
     longest: Duration,
+    /// Let peers record the headers of TCP packets between their own address and this one, for
+    /// `fullpipe record HOST`: one at a time, for ten minutes and 64 MB at most. Needs root, or
+    /// CAP_NET_RAW.
+    #[arg(long)]
+    allow_record: bool,
     /// Be the far end of relays, too, to the destinations of --allow and --allow-from.
     #[arg(long)]
     relay: bool,
@@ -81,6 +90,7 @@ impl Serve {
         let terminal = OwnTerminal::find();
         let (stop, abort) = stops_on_signals()?;
         let sampler = HostSampler::new()?;
+        let packets = self.allow_record.then(HostPackets::new).transpose()?;
         let pair = keys.as_ref().map(|(own, allowed)| (own, allowed.clone()));
         let far_end = self.relay.then(|| self.far_end()).transpose()?;
         let transport = transport(self.mptcp);
@@ -94,27 +104,17 @@ impl Serve {
             .as_ref()
             .map(|far_end| monitor.start("serve", far_end.observer()))
             .transpose()?;
-        let address = daemon.local_addr();
-        remark(&either(
-            format!("serving tests on {address}"),
-            format!("正在 {address} 上提供测试"),
-        ));
-        if far_end.is_some() {
-            remark(either("and relays", "以及中继"));
-        }
-        if let Some(public) = keys.and_then(|(own, _)| own.public()) {
-            remark(&either(
-                format!("clients need --server-key {public}"),
-                format!("客户端需要 --server-key {public}"),
-            ));
-        }
+        let key = keys.and_then(|(own, _)| own.public());
+        announce(&daemon, packets.is_some(), far_end.is_some(), key);
         let reload =
             Reload { keys: self.keys, keyring: daemon.keyring(), destinations: self.destinations };
         let hangup = reload.has_files().then(Interrupt::on_hangup).transpose();
         let hangup = hangup.map_err(super::why::failed)?;
         let end = Interrupt::new().map_err(super::why::failed)?;
         let limits = ResponderLimits { runs: self.tests.into(), longest: self.longest };
-        let responder = Responder::new(sampler, limits);
+        let tests = Responder::new(sampler, limits);
+        let recordings = RecordService::new(packets, RecordLimits::default());
+        let services = Services { tests: &tests, recordings: &recordings };
         std::thread::scope(|scope| {
             if let Some(hangup) = hangup {
                 let closing = (terminal, &stop);
@@ -129,7 +129,7 @@ impl Serve {
                     ended
                 })
             });
-            let served = daemon.run(&responder, &stop, &abort).map_err(failed);
+            let served = daemon.run(&services, &stop, &abort).map_err(failed);
             stop.stop();
             end.set();
             let relayed = relaying.map_or(Ok(()), |thread| thread.join().unwrap_or(Ok(())));
@@ -171,6 +171,24 @@ impl Serve {
         let transport = transport(self.mptcp);
         let sockets = super::relay::sockets("serve", self.congestion.clone(), transport)?;
         Ok(FarEnd::new(FarEndOptions { allow, resume_for, drain, sockets }))
+    }
+}
+
+/// Says what is served, and what clients need.
+fn announce(daemon: &Daemon, records: bool, relays: bool, key: Option<PublicKey>) {
+    let address = daemon.local_addr();
+    remark(&either(format!("serving tests on {address}"), format!("正在 {address} 上提供测试")));
+    if records {
+        remark(either("and recordings", "以及抓包记录"));
+    }
+    if relays {
+        remark(either("and relays", "以及中继"));
+    }
+    if let Some(public) = key {
+        remark(&either(
+            format!("clients need --server-key {public}"),
+            format!("客户端需要 --server-key {public}"),
+        ));
     }
 }
 

@@ -5,7 +5,6 @@ pub mod cgroup;
 mod control;
 mod follow;
 mod pin;
-mod program;
 mod recording;
 mod show;
 mod status;

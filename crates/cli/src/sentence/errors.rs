@@ -39,7 +39,8 @@ pub fn of_value(cause: &(dyn Error + 'static)) -> Option<Sentence> {
     if let Some(error) = cause.downcast_ref::<ParseIntError>() {
         return Some(told(error, "不是整数"));
     }
-    model::of_value(cause).or_else(|| peer::of_value(cause)).or_else(|| capture::of_value(cause))
+    let of = model::of_value(cause).or_else(|| peer::of_value(cause));
+    of.or_else(|| capture::of_value(cause)).or_else(|| host::of_value(cause))
 }
 
 #[cfg(test)]

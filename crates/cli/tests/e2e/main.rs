@@ -38,6 +38,8 @@ mod path_test;
 mod privilege;
 mod program;
 mod real_programs;
+mod record;
+mod record_both;
 mod relay;
 mod relay_carriers;
 mod relay_killed;
@@ -136,6 +138,8 @@ fn main() -> ExitCode {
         ("tune", tune::CASES),
         ("tune_container", tune_container::CASES),
         ("why", why::CASES),
+        ("record", record::CASES),
+        ("record_both", record_both::CASES),
         ("why_url", why_url::CASES),
         ("path_test", path_test::CASES),
         ("relay", relay::CASES),

@@ -34,7 +34,7 @@ pub const CASES: &[Case] = &[
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A daemon on loopback, and its address.
-fn serve(program: &Program, words: &[&str]) -> (Running, SocketAddr) {
+pub fn serve(program: &Program, words: &[&str]) -> (Running, SocketAddr) {
     let all = [&["serve", "--listen", "127.0.0.1:0"], words].concat();
     let daemon = program.start(&mut program.command(&all));
     let address = daemon_address(&daemon);
@@ -42,7 +42,7 @@ fn serve(program: &Program, words: &[&str]) -> (Running, SocketAddr) {
 }
 
 /// The address that a daemon says it listens on.
-fn daemon_address(daemon: &Running) -> SocketAddr {
+pub fn daemon_address(daemon: &Running) -> SocketAddr {
     let mut address = None;
     until("the daemon listens", PATIENCE, || {
         let said = daemon.err();
@@ -55,7 +55,7 @@ fn daemon_address(daemon: &Running) -> SocketAddr {
 }
 
 /// A new key in the program's folder; the public one.
-fn key(program: &Program, file: &str) -> String {
+pub fn key(program: &Program, file: &str) -> String {
     let made = program.run(&["keygen", file, "--json"]);
     assert_eq!(made.code, Some(0), "{made:?}");
     made.json()["public_key"].as_str().unwrap().to_owned()

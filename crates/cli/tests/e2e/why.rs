@@ -64,7 +64,7 @@ impl World {
     }
 
     /// Starts a transfer between two peers.
-    fn transfer(&self, sender: Peer, receiver: Peer) -> [Process; 2] {
+    pub fn transfer(&self, sender: Peer, receiver: Peer) -> [Process; 2] {
         [("send", &self.server, sender), ("receive", &self.client, receiver)].map(
             |(role, ns, peer)| {
                 let mut command = Command::new("python3");

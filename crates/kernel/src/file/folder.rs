@@ -18,14 +18,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nix::fcntl::{Flock, FlockArg, OFlag, open, openat, renameat};
+use nix::fcntl::{AT_FDCWD, AtFlags, Flock, FlockArg, OFlag, open, openat, renameat};
 use nix::sys::stat::{Mode, mkdirat};
-use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+use nix::unistd::{UnlinkatFlags, geteuid, linkat, unlinkat};
 
 /// Permission bits that let anybody but the owner write.
 const OTHERS_WRITE: u32 = 0o022;
 /// Suffix of incomplete files and folders.
 const PART: &str = ".part";
+/// Regardless of the umask: a file that others can write is not trusted later.
+const MODE: u32 = 0o644;
 
 /// Why a folder or a file is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -165,36 +167,29 @@ impl Folder {
     pub fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         let flags =
             OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        // Regardless of the umask: a file that others can write is not trusted later.
-        let mode = Mode::from_bits_truncate(0o644);
+        let mode = Mode::from_bits_truncate(MODE);
         Ok(openat(&self.handle, one_name(name.as_ref())?, flags, mode)?.into())
     }
 
     /// Begins the file `name`. It gets that name when it is complete, and replaces an existing
     /// file.
     pub fn begin(&self, name: impl AsRef<OsStr>) -> io::Result<Pending> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         let folder = self.handle.try_clone()?;
-        loop {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let mut part = OsString::from(".");
-            part.push(one_name(name.as_ref())?);
-            part.push(format!(".{}-{number}{PART}", std::process::id()));
-            match self.create(&part) {
-                Ok(file) => {
-                    return Ok(Pending {
-                        folder,
-                        file,
-                        part,
-                        name: name.as_ref().into(),
-                        done: false,
-                    });
-                }
-                // Left by a process that once had our id.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let name = one_name(name.as_ref())?.to_owned();
+        let (part, file) = under_free_name(&name, |part| self.create(part))?;
+        Ok(Pending { folder, file, part: Some(part), name, done: false })
+    }
+
+    /// The same, but until then it has no name at all where the file system can do that
+    /// (`O_TMPFILE`): then a process that is killed leaves nothing, however much it has written.
+    pub fn begin_nameless(&self, name: impl AsRef<OsStr>) -> io::Result<Pending> {
+        let name = one_name(name.as_ref())?.to_owned();
+        let flags = OFlag::O_WRONLY | OFlag::O_TMPFILE | OFlag::O_CLOEXEC;
+        let Ok(file) = openat(&self.handle, ".", flags, Mode::from_bits_truncate(MODE)) else {
+            return self.begin(name);
+        };
+        let folder = self.handle.try_clone()?;
+        Ok(Pending { folder, file: file.into(), part: None, name, done: false })
     }
 
     /// Writes the file `name` completely or not at all.
@@ -301,12 +296,33 @@ pub fn readable(path: &Path) -> PathBuf {
     }
 }
 
-/// A file under its temporary name. Dropping it without commit removes the file.
+/// Makes something under a temporary name that nothing else has; also returns the name.
+fn under_free_name<T>(
+    name: &OsStr,
+    make: impl Fn(&OsStr) -> io::Result<T>,
+) -> io::Result<(OsString, T)> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let mut part = OsString::from(".");
+        part.push(name);
+        part.push(format!(".{}-{number}{PART}", std::process::id()));
+        match make(&part) {
+            Ok(made) => return Ok((part, made)),
+            // Left by a process that once had our id.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A file under its temporary name, or without any. Dropping it without commit removes the file.
 #[derive(Debug)]
 pub struct Pending {
     folder: File,
     file: File,
-    part: OsString,
+    /// `None`: it has no name yet.
+    part: Option<OsString>,
     name: OsString,
     done: bool,
 }
@@ -315,19 +331,14 @@ impl Pending {
     /// Begins the file at `path`, in any directory that the user named. Anything that exists and is
     /// not a regular file, such as a device, is not replaced.
     pub fn at(path: &Path) -> io::Result<Pending> {
-        let name = path
-            .file_name()
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
-        if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "there is something else than a plain file",
-            ));
-        }
-        let folder =
-            path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let handle = open(folder, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-        Folder { handle: handle.into(), path: folder.into() }.begin(name)
+        let (folder, name) = place_of(path)?;
+        folder.begin(name)
+    }
+
+    /// The same without a name: see [`Folder::begin_nameless`].
+    pub fn nameless_at(path: &Path) -> io::Result<Pending> {
+        let (folder, name) = place_of(path)?;
+        folder.begin_nameless(name)
     }
 
     /// Another handle of the file, for a writer that needs to own one.
@@ -338,10 +349,43 @@ impl Pending {
     /// Waits until the complete file is on disk, and gives it its name.
     pub fn commit(mut self) -> io::Result<()> {
         self.file.sync_all()?;
-        renameat(&self.folder, self.part.as_os_str(), &self.folder, self.name.as_os_str())?;
+        // A link does not replace a file, and a new name does: so it gets a temporary one first.
+        let part = match self.part.take() {
+            Some(part) => part,
+            None => self.link()?,
+        };
+        let renamed = renameat(&self.folder, part.as_os_str(), &self.folder, self.name.as_os_str());
+        self.part = Some(part);
+        renamed?;
         self.done = true;
         Ok(())
     }
+
+    /// Gives a file without a name a temporary one.
+    fn link(&self) -> io::Result<OsString> {
+        let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let follow = AtFlags::AT_SYMLINK_FOLLOW;
+        let (part, ()) = under_free_name(&self.name, |part| {
+            Ok(linkat(AT_FDCWD, own.as_str(), &self.folder, part, follow)?)
+        })?;
+        Ok(part)
+    }
+}
+
+fn not_a_place(problem: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, problem)
+}
+
+/// The directory and the name of a file that is to be written.
+fn place_of(path: &Path) -> io::Result<(Folder, &OsStr)> {
+    let name = path.file_name().ok_or_else(|| not_a_place("it names no file"))?;
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Err(not_a_place("there is something else than a plain file"));
+    }
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let handle = open(folder, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+    Ok((Folder { handle: handle.into(), path: folder.into() }, name))
 }
 
 impl Write for Pending {
@@ -356,9 +400,9 @@ impl Write for Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if !self.done {
+        if let Some(part) = self.part.take().filter(|_| !self.done) {
             // A file that cannot be removed is recognised by its name later.
-            let _ = unlinkat(&self.folder, self.part.as_os_str(), UnlinkatFlags::NoRemoveDir);
+            let _ = unlinkat(&self.folder, part.as_os_str(), UnlinkatFlags::NoRemoveDir);
         }
     }
 }
@@ -541,6 +585,11 @@ mod tests {
         );
         write_whole(&place.path().join("file"), b"third").unwrap();
         assert_eq!(folder.read("file").unwrap(), b"third");
+        let mut nameless = Pending::nameless_at(&place.path().join("file")).unwrap();
+        nameless.write_all(b"fourth").unwrap();
+        assert_eq!(folder.names().unwrap(), ["file"], "this file system has O_TMPFILE");
+        nameless.commit().unwrap();
+        assert_eq!(folder.read("file").unwrap(), b"fourth");
         assert!(write_whole(Path::new("/dev/null"), b"").is_err(), "a device stays one");
         assert!(!is_left_over(OsStr::new("x.part")));
     }

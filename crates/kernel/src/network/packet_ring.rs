@@ -7,9 +7,9 @@
 //! everything with [`PacketRing::read`], wait again. Before you stop, wait [`RETIRE_AFTER`] once
 //! more, or you miss the last block.
 //!
-//! Each packet is kept up to a length, with the `vnet_hdr` of [`crate::network::port`] before it,
-//! which marks super-packets. Source: Documentation/networking/packet_mmap.rst, linux/if_packet.h,
-//! net/packet/af_packet.c.
+//! Of each packet a [`PacketFilter`] says whether it is kept and up to which length. The `vnet_hdr`
+//! of [`crate::network::port`] is before it, which marks super-packets. Source:
+//! Documentation/networking/packet_mmap.rst, linux/if_packet.h, net/packet/af_packet.c.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -21,12 +21,14 @@ use fullpipe_model::units::{Bytes, Duration};
 use crate::Refused;
 use crate::bpf::packet_drops::packet_drops;
 use crate::network::netns::NetNs;
+use crate::network::packet_filter::PacketFilter;
 use crate::network::port::VNET_HDR_LEN;
 
 /// The kernel releases a block that is not full after this time.
 pub const RETIRE_AFTER: Duration = Duration::from_millis(20);
+/// The memory of a ring whose reader seldom waits.
+pub const MEMORY: Bytes = Bytes::new(4 << 20);
 const BLOCK_SIZE: usize = 256 << 10;
-const BLOCKS: usize = 16;
 /// Space of the smallest packet: the kernel needs to know the largest possible number.
 const FRAME_SIZE: usize = 256;
 
@@ -95,6 +97,7 @@ pub struct SeenPacket<'a> {
 pub struct PacketRing {
     fd: OwnedFd,
     memory: NonNull<u8>,
+    blocks: usize,
     next: usize,
 }
 
@@ -103,16 +106,27 @@ pub struct PacketRing {
 unsafe impl Send for PacketRing {}
 
 impl PacketRing {
-    /// Records what arrives on and leaves through `device` of `ns` from now on, with up to
-    /// `snaplen` bytes of each frame, including its link header. The device must be up. With
-    /// `index` 0 it records on every device.
+    /// Records what arrives on and leaves through `device` of `ns` from now on, as far as `filter`
+    /// keeps it. The device must be up. With `index` 0 it records on every device. The kernel has
+    /// so much `memory` for what is not read yet.
     pub fn open(
         ns: &NetNs,
         device: &str,
         index: u32,
-        snaplen: Bytes,
+        filter: &PacketFilter,
+        memory: Bytes,
     ) -> Result<PacketRing, Refused> {
-        ns.run(|| open(device, index, snaplen))?
+        ns.run(|| PacketRing::open_own(device, index, filter, memory))?
+    }
+
+    /// The same in the calling thread's network namespace, for which CAP_NET_RAW is enough.
+    pub fn open_own(
+        device: &str,
+        index: u32,
+        filter: &PacketFilter,
+        memory: Bytes,
+    ) -> Result<PacketRing, Refused> {
+        open(device, index, filter, (memory.get() as usize / BLOCK_SIZE).max(2))
     }
 
     /// Passes every available packet to `each`, in order of time; returns their number.
@@ -132,7 +146,7 @@ impl PacketRing {
             // given back below, and the slice does not live that long.
             count += packets(unsafe { std::slice::from_raw_parts(block, BLOCK_SIZE) }, &mut each);
             status.store(TP_STATUS_KERNEL, Ordering::Release);
-            self.next = (self.next + 1) % BLOCKS;
+            self.next = (self.next + 1) % self.blocks;
         }
     }
 
@@ -152,11 +166,16 @@ impl Drop for PacketRing {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `open` with this length and nothing refers to it any
         // more.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), BLOCKS * BLOCK_SIZE) };
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.blocks * BLOCK_SIZE) };
     }
 }
 
-fn open(device: &str, index: u32, snaplen: Bytes) -> Result<PacketRing, Refused> {
+fn open(
+    device: &str,
+    index: u32,
+    filter: &PacketFilter,
+    blocks: usize,
+) -> Result<PacketRing, Refused> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // Protocol 0: nothing is received before the socket is bound to the one device.
     // SAFETY: no memory is passed.
@@ -172,26 +191,25 @@ fn open(device: &str, index: u32, snaplen: Bytes) -> Result<PacketRing, Refused>
     })?;
     set(&fd, libc::SOL_PACKET, PACKET_VNET_HDR, &1)
         .map_err(|e| Refused::new("set PACKET_VNET_HDR", device, e))?;
-    // A filter that accepts everything also says how many bytes to keep.
-    let keep = u32::try_from(snaplen.get()).unwrap_or(u32::MAX);
-    let mut filter =
-        [libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: keep }];
-    let program = libc::sock_fprog { len: 1, filter: filter.as_mut_ptr() };
+    let mut code = filter.program();
+    let program = libc::sock_fprog { len: code.len() as u16, filter: code.as_mut_ptr() };
     set(&fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
-        .map_err(|e| Refused::new("set snaplen", device, e))?;
+        .map_err(|e| Refused::new("attach packet filter", device, e))?;
     let request = RingRequest {
         block_size: BLOCK_SIZE as libc::c_uint,
-        block_nr: BLOCKS as libc::c_uint,
+        block_nr: blocks as libc::c_uint,
         frame_size: FRAME_SIZE as libc::c_uint,
-        frame_nr: (BLOCK_SIZE / FRAME_SIZE * BLOCKS) as libc::c_uint,
+        frame_nr: (BLOCK_SIZE / FRAME_SIZE * blocks) as libc::c_uint,
         retire_blk_tov: (RETIRE_AFTER.as_micros() / 1000) as libc::c_uint,
         sizeof_priv: 0,
         feature_req_word: 0,
     };
     set(&fd, libc::SOL_PACKET, PACKET_RX_RING, &request).map_err(|e| {
-        Refused::new("set PACKET_RX_RING", device, e).hint("it takes 4 MB of memory of the kernel")
+        let memory = Bytes::new((blocks * BLOCK_SIZE) as u64);
+        Refused::new("set PACKET_RX_RING", device, e)
+            .hint(format!("it takes {memory} of memory of the kernel"))
     })?;
-    let (length, access) = (BLOCKS * BLOCK_SIZE, libc::PROT_READ | libc::PROT_WRITE);
+    let (length, access) = (blocks * BLOCK_SIZE, libc::PROT_READ | libc::PROT_WRITE);
     // SAFETY: a new mapping of a socket of ours, at an address of the kernel's choice; it has the
     // length of the ring.
     let memory = unsafe {
@@ -201,7 +219,7 @@ fn open(device: &str, index: u32, snaplen: Bytes) -> Result<PacketRing, Refused>
         Some(memory) if memory.as_ptr().cast() != libc::MAP_FAILED => memory,
         _ => return Err(Refused::last("map packet ring", device)),
     };
-    let ring = PacketRing { fd, memory, next: 0 };
+    let ring = PacketRing { fd, memory, blocks, next: 0 };
     // A child made by fork has no use for the ring, and user-mode Linux fails over its shared pages
     // in a child. SAFETY: the whole of the mapping made above, which nothing else has a reference
     // into yet; its content stays.
@@ -210,6 +228,12 @@ fn open(device: &str, index: u32, snaplen: Bytes) -> Result<PacketRing, Refused>
     }
     bind(&ring.fd, index).map_err(|e| Refused::new("bind packet socket", device, e))?;
     Ok(ring)
+}
+
+/// The name of the device with this index in the calling thread's network namespace, if there is
+/// one.
+pub fn device_name(index: u32) -> Option<String> {
+    nix::net::if_::if_indextoname(index).ok()?.into_string().ok()
 }
 
 fn bind(fd: &OwnedFd, index: u32) -> io::Result<()> {

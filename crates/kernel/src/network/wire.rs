@@ -39,7 +39,8 @@ use crate::Refused;
 use crate::network::netem::Netem;
 use crate::network::netlink::{LinkChange, Mac, Netlink, QdiscCounters, QdiscPlace, VethEnd};
 use crate::network::netns::NetNs;
-use crate::network::packet_ring::PacketRing;
+use crate::network::packet_filter::PacketFilter;
+use crate::network::packet_ring::{self, PacketRing};
 use crate::network::port::PortConfig;
 
 // Locally administered, unicast.
@@ -189,12 +190,8 @@ impl Wire {
     /// Captures at `side`'s edge: outgoing packets there are on their way to that host.
     pub fn watch(&mut self, side: Side, snaplen: Bytes) -> Result<PacketRing, Refused> {
         let index = self.netlink.link_index(side.device())?;
-        PacketRing::open(
-            &self.ns,
-            side.device(),
-            index,
-            snaplen.saturating_add(Bytes::new(L2_LEN as u64)),
-        )
+        let filter = PacketFilter::everything(snaplen.saturating_add(Bytes::new(L2_LEN as u64)));
+        PacketRing::open(&self.ns, side.device(), index, &filter, packet_ring::MEMORY)
     }
 }
 

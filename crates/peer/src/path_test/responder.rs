@@ -77,7 +77,19 @@ enum Stage<'a> {
 }
 
 impl<S: Sampler> Service for Responder<S> {
-    fn serve(&self, mut channel: Channel, session: &Session<'_>) -> Result<(), String> {
+    fn serve(&self, channel: Channel, session: &Session<'_>) -> Result<(), String> {
+        self.serve_from(None, channel, session)
+    }
+}
+
+impl<S: Sampler> Responder<S> {
+    /// Serves a peer whose first request may have come already.
+    pub(crate) fn serve_from(
+        &self,
+        mut first: Option<TestRequest>,
+        mut channel: Channel,
+        session: &Session<'_>,
+    ) -> Result<(), String> {
         let (mut stage, mut last) = (Stage::Idle, Vec::new());
         let mut answering = None;
         loop {
@@ -89,7 +101,7 @@ impl<S: Sampler> Service for Responder<S> {
                 Stage::Prepared { .. } => GATHER,
                 Stage::Idle => IDLE,
             };
-            let request = match channel.receive::<TestRequest>(patience) {
+            let request = match first.take().map_or_else(|| channel.receive(patience), Ok) {
                 Ok(request) => request,
                 // The peer has what it wanted and leaves.
                 Err(PeerError::Broken { .. }) if matches!(stage, Stage::Idle) => return Ok(()),

@@ -100,6 +100,11 @@ impl Report {
         Report { pinned: id, ..self }
     }
 
+    /// Whether a connection was asked for.
+    pub fn is_pinned(&self) -> bool {
+        self.pinned.is_some()
+    }
+
     /// Adds a connection; of very many, those that lost least are only counted.
     pub fn add(&mut self, explained: DiagnosedConnection) {
         self.tally.note(&explained.connection);

@@ -45,7 +45,11 @@ struct BothDocument<'a> {
 
 pub fn run(analyze: &Analyze) -> Result<u8, Failure> {
     let seen = SeenFromAll::read(points(analyze)?, &analyze.config(), false)?;
-    show(analyze, &seen.names, &seen.pairs)?;
+    if analyze.json {
+        print_json(&seen.documents())?;
+    } else {
+        print(&seen.text(analyze.top.unwrap_or(TOP_OF_BOTH)))?;
+    }
     seen.code("analyze --both")
 }
 
@@ -119,6 +123,21 @@ impl SeenFromAll {
         Ok(SeenFromAll { names, pairs, is_whole })
     }
 
+    /// Each two neighbours, for programs.
+    fn documents(&self) -> Vec<BothDocument<'_>> {
+        let named = self.names.windows(2).zip(&self.pairs);
+        named.map(|(names, paired)| BothDocument { a: &names[0], b: &names[1], paired }).collect()
+    }
+
+    /// The same for people.
+    fn text(&self, top: usize) -> String {
+        let names = in_short(&self.names);
+        let text = names.windows(2).zip(&self.pairs).map(|(names, paired)| {
+            BothReport { names: [&names[0], &names[1]], paired, top }.render(answer_layout())
+        });
+        text.collect::<Vec<_>>().join("\n")
+    }
+
     /// The exit code of the command that was called.
     fn code(&self, command: &str) -> Result<u8, Failure> {
         let SeenFromAll { names, pairs, is_whole } = self;
@@ -137,6 +156,32 @@ impl SeenFromAll {
             );
             Err(Failure::new(Kind::Run, problem))
         })
+    }
+}
+
+/// What two captures say together, as `analyze --both` has it without any other option: for the
+/// command that has just made them.
+pub struct BothAnswer(SeenFromAll);
+
+impl BothAnswer {
+    /// Reads them, for the command that was called.
+    ///
+    /// # Errors
+    /// They cannot be read, or no connection is in both.
+    pub fn of(files: &[PathBuf], command: &str) -> Result<BothAnswer, Failure> {
+        let seen = SeenFromAll::read(two(files, command)?, &Config::default(), false)?;
+        seen.code(command)?;
+        Ok(BothAnswer(seen))
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        self.0.text(TOP_OF_BOTH)
+    }
+
+    /// For programs.
+    pub fn documents(&self) -> impl Serialize {
+        self.0.documents()
     }
 }
 
@@ -227,24 +272,4 @@ fn two(files: &[PathBuf], command: &str) -> Result<Vec<(String, Capture)>, Failu
     }
     let captures = input::captures(files, false)?;
     Ok(captures.into_iter().map(|capture| (capture.name().to_owned(), capture)).collect())
-}
-
-fn show(
-    analyze: &Analyze,
-    names: &[String],
-    pairs: &[PairedCaptures<AnsweredPair>],
-) -> Result<(), Failure> {
-    if analyze.json {
-        let named = names.windows(2).zip(pairs);
-        let documents: Vec<BothDocument<'_>> = named
-            .map(|(names, paired)| BothDocument { a: &names[0], b: &names[1], paired })
-            .collect();
-        return Ok(print_json(&documents)?);
-    }
-    let top = analyze.top.unwrap_or(TOP_OF_BOTH);
-    let names = in_short(names);
-    let text = names.windows(2).zip(pairs).map(|(names, paired)| {
-        BothReport { names: [&names[0], &names[1]], paired, top }.render(answer_layout())
-    });
-    Ok(print(&text.collect::<Vec<_>>().join("\n"))?)
 }

@@ -73,7 +73,7 @@ pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
         for told in remarks(&packets.counts(), Language::English) {
             remark(&format!("fullpipe: {name}: {told}"));
         }
-        is_whole &= analyze.problem(errors)?.is_none();
+        is_whole &= super::problem(errors)?.is_none();
     }
     lines.finish()?;
     Ok(Analyze::code(is_whole))

@@ -7,12 +7,12 @@ use fullpipe_agent::Agent;
 use fullpipe_kernel::host::Host;
 use fullpipe_kernel::host::sysctl::{self, Name};
 use fullpipe_kernel::network::netns::NetNs;
-use fullpipe_kernel::network::packet_ring::PacketRing;
+use fullpipe_kernel::network::packet_filter::{Keep, PacketFilter};
+use fullpipe_kernel::network::packet_ring::{self, PacketRing};
 use fullpipe_kernel::process::processes::{self, Descriptor};
 use fullpipe_kernel::socket::sock_diag::SockDiag;
 use fullpipe_kernel::socket::socket_options;
 use fullpipe_lab::Kernel;
-use fullpipe_model::units::Bytes;
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 
@@ -35,7 +35,7 @@ pub fn abilities() -> Vec<Ability> {
         Ability::of(("other_network_namespaces", "其他网络命名空间"), contained, namespaces()),
         Ability::of(("other_processes", "其他进程"), whose, processes()),
         Ability::of(("socket_options", "套接字选项"), asked, socket_options()),
-        Ability::of(("packets", "数据包"), Sentence::as_is("why URL"), packets()),
+        Ability::of(("packets", "数据包"), Sentence::as_is("record, why URL"), packets()),
         Ability::of(("window_agent", "窗口代理"), Sentence::as_is("window"), agent()),
         Ability::of(("control_groups", "控制组"), Sentence::as_is("window run"), control_groups()),
         Ability::of(("settings", "设置"), Sentence::as_is("tune apply"), settings()),
@@ -117,15 +117,15 @@ fn socket_options() -> Result<Sentence, Obstacle> {
 
 /// A packet socket on loopback, which is everywhere.
 fn packets() -> Result<Sentence, Obstacle> {
-    let opened =
-        NetNs::current("this host").and_then(|ns| PacketRing::open(&ns, "lo", 0, Bytes::new(96)));
+    let filter = PacketFilter::tcp(Keep::Headers);
+    let opened = PacketRing::open_own("lo", 0, &filter, packet_ring::MEMORY);
     match opened {
         Ok(_) => Ok(Sentence::new("a packet socket was opened", "已打开一个数据包套接字")),
         Err(refused) => Err(Obstacle {
             advice: Some(Sentence::new(
-                "run it as root (sudo), or with CAP_NET_RAW and CAP_SYS_ADMIN; without it, \
+                "run it as root (sudo), or with CAP_NET_RAW; without it, nothing is recorded and \
                  sockets alone answer",
-                "请以 root 运行（sudo），或赋予 CAP_NET_RAW 和 CAP_SYS_ADMIN；否则只由套接字回答",
+                "请以 root 运行（sudo），或赋予 CAP_NET_RAW；否则不能记录，只由套接字回答",
             )),
             ..refused.into()
         }),

@@ -5,9 +5,11 @@
 //! that a killed process left is removed by the next start. Processes of other PID namespaces make
 //! their groups here too, with our number perhaps: so a group's lock says that somebody has it.
 
+use crate::cmd::program;
 use crate::failure::{Failure, Kind};
 use crate::sentence::Sentence;
 use nix::fcntl::{Flock, FlockArg};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -55,30 +57,12 @@ impl Group {
         &self.path
     }
 
-    /// Starts a program in it.
-    pub fn start(&self, command: &mut Command) -> Result<Child, Failure> {
+    /// Starts a program with its arguments in it.
+    pub fn start(&self, words: &[OsString]) -> Result<Child, Failure> {
         enter(&self.path)?;
-        let child = command.spawn();
+        let child = program::start(Command::new(&words[0]).args(&words[1..]), "window");
         enter(&self.home)?;
-        child.map_err(|cause| {
-            let program = command.get_program().display();
-            let (kind, advice) = match cause.kind() {
-                io::ErrorKind::NotFound => (
-                    Kind::Missing,
-                    Sentence::new("install it, or name its file", "请安装它，或给出其文件"),
-                ),
-                _ => (
-                    Kind::Run,
-                    Sentence::new(
-                        "check that it is a program, and that you may run it",
-                        "请检查它是否是程序，以及您能否运行它",
-                    ),
-                ),
-            };
-            let what = format!("window: start {program}: {cause}");
-            let what = Sentence::new(what, format!("window：启动 {program}：{cause}"));
-            Failure::new(kind, Sentence::joined(&[what, advice]))
-        })
+        child
     }
 
     /// Whether no process is in it.

@@ -3,9 +3,9 @@
 use super::agent::Running;
 use super::cgroup::Group;
 use super::control::{self, Turn};
-use super::program::Started;
 use super::recording::Recording;
 use super::show::Display;
+use crate::cmd::program::Started;
 use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
@@ -81,7 +81,7 @@ impl Work {
             end.clone(),
         )?;
         let running = Arc::new(running);
-        let program = Started::inside(&group, words)?;
+        let program = Started::of(group.start(words)?);
         let _socket = serve(&running);
         drop(turn);
         let mut looks = Looks::new(&running, &self.display, self.interval, recording);

@@ -1,7 +1,7 @@
 //! `fullpipe window pin-cwnd`: a congestion window that stays the same.
 
 use super::cgroup::Group;
-use super::program::Started;
+use crate::cmd::program::Started;
 use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
 use crate::terminal::{remark, remark_json};
@@ -78,7 +78,7 @@ impl PinCwnd {
                 let group = Group::new()?;
                 let end = Interrupt::on_signals().map_err(failed)?;
                 let window = self.attach(group.path())?;
-                let program = Started::inside(&group, &self.command)?;
+                let program = Started::of(group.start(&self.command)?);
                 let code = program.until_it_ends(&end, || Ok(None))?;
                 (code, self.done(&window)?)
             }

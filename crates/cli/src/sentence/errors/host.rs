@@ -2,6 +2,8 @@
 
 use super::{Sentence, told, within};
 use crate::sentence::phrases::chinese as phrase;
+use fullpipe_host::recording;
+use fullpipe_host::trigger::TriggerError;
 use fullpipe_host::tune::{ApplyError, Changed, Item, MachineError, RecordError, UndoError};
 use fullpipe_host::verify::{Hidden, Open, Sign};
 
@@ -160,4 +162,37 @@ const fn hidden(why: Hidden) -> &'static str {
         Hidden::NotSaid => "此内核不说明还有多少未发送",
         Hidden::Unknown => "对它一无所知",
     }
+}
+
+impl From<&recording::RecordError> for Sentence {
+    fn from(error: &recording::RecordError) -> Sentence {
+        let chinese = match error {
+            recording::RecordError::Refused(refused) => within(refused),
+            recording::RecordError::Write { place, cause } => {
+                format!("写入记录 {place}：{cause}；请腾出空间，或换一个位置")
+            }
+        };
+        told(error, chinese)
+    }
+}
+
+impl From<&TriggerError> for Sentence {
+    fn from(error: &TriggerError) -> Sentence {
+        let cause = match error {
+            TriggerError::NoComparison(text) => format!("'{text}' 中没有用 < 或 > 比较什么"),
+            TriggerError::NoQuantity(name) => {
+                format!("'{name}' 不是 goodput、rtt 或 retransmitted")
+            }
+            TriggerError::Value(error) => within(error),
+        };
+        told(
+            error,
+            format!("{cause}；例如 'goodput < 10mbit'、'rtt > 200ms'、'retransmitted > 1%'"),
+        )
+    }
+}
+
+/// Of an option's value.
+pub fn of_value(cause: &(dyn std::error::Error + 'static)) -> Option<Sentence> {
+    cause.downcast_ref::<TriggerError>().map(Sentence::from)
 }

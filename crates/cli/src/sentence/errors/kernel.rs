@@ -6,6 +6,7 @@ use fullpipe_agent::AgentError;
 use fullpipe_kernel::Refused;
 use fullpipe_kernel::file::folder::NotOurs;
 use fullpipe_kernel::host::sysctl::{NameError, SysctlError};
+use fullpipe_kernel::network::packet_filter::{ENDS_MAX, TooManyEnds};
 use fullpipe_kernel::network::port::PortError;
 use fullpipe_kernel::run::journal::{Action, JournalError};
 use fullpipe_kernel::run::sandbox::{SandboxError, UserNamespaceLimits};
@@ -169,5 +170,13 @@ impl From<&AgentError> for Sentence {
             ),
         };
         told(error, chinese)
+    }
+}
+
+impl From<&TooManyEnds> for Sentence {
+    fn from(error: &TooManyEnds) -> Sentence {
+        let TooManyEnds { kind, count } = error;
+        let kind = if *kind == "ports" { "端口" } else { "地址" };
+        told(error, format!("过滤数据包：{count} 个{kind}太多；最多给出 {ENDS_MAX} 个"))
     }
 }

@@ -3,6 +3,7 @@
 use super::{Sentence, told, within};
 use crate::sentence::phrases::chinese as phrase;
 use fullpipe_peer::path_test::TestError;
+use fullpipe_peer::record::FarRecordError;
 use fullpipe_peer::relay::{ParseAllowError, RelayError};
 use fullpipe_peer::{AcceptError, ParseKeyError, PeerError};
 use std::error::Error;
@@ -83,6 +84,17 @@ impl From<&TestError> for Sentence {
             TestError::Samples(cause) => format!("读取采样：{cause}"),
             TestError::Spec(what) => what.clone(),
             TestError::Interrupted => "已中断".into(),
+        };
+        told(error, chinese)
+    }
+}
+
+impl From<&FarRecordError> for Sentence {
+    fn from(error: &FarRecordError) -> Sentence {
+        let chinese = match error {
+            FarRecordError::Peer(error) => within(error),
+            FarRecordError::Refused(why) => format!("远端拒绝：{why}"),
+            FarRecordError::Keep(cause) => format!("保存远端的记录：{cause}"),
         };
         told(error, chinese)
     }

@@ -1,13 +1,12 @@
-//! A program in a control group of its own, from its start to its exit code.
+//! A program that a command runs for its user, from its start to its exit code.
 
-use super::cgroup::Group;
 use crate::failure::{Failure, Kind};
 use crate::sentence::Sentence;
 use fullpipe_kernel::process::program::{pidfd, send};
 use fullpipe_kernel::process::wait;
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::units::Duration;
-use std::ffi::OsString;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 
@@ -17,10 +16,35 @@ const SIGTERM: u32 = 15;
 /// A program that runs.
 pub struct Started(Child);
 
+/// Starts a program for the subcommand `by`.
+pub fn start(command: &mut Command, by: &str) -> Result<Child, Failure> {
+    command.spawn().map_err(|cause| {
+        let program = command.get_program().display();
+        let (kind, advice) = match cause.kind() {
+            io::ErrorKind::NotFound => (
+                Kind::Missing,
+                Sentence::new("install it, or name its file", "请安装它，或给出其文件"),
+            ),
+            _ => (
+                Kind::Run,
+                Sentence::new(
+                    "check that it is a program, and that you may run it",
+                    "请检查它是否是程序，以及您能否运行它",
+                ),
+            ),
+        };
+        let what = Sentence::new(
+            format!("{by}: start {program}: {cause}"),
+            format!("{by}：启动 {program}：{cause}"),
+        );
+        Failure::new(kind, Sentence::joined(&[what, advice]))
+    })
+}
+
 impl Started {
-    /// Starts the program with its arguments in `group`.
-    pub fn inside(group: &Group, words: &[OsString]) -> Result<Started, Failure> {
-        Ok(Started(group.start(Command::new(&words[0]).args(&words[1..]))?))
+    /// One that was started.
+    pub fn of(child: Child) -> Started {
+        Started(child)
     }
 
     /// Does what is due, until the program ends, and returns its exit code. `due` returns how long
@@ -43,8 +67,8 @@ fn watch(
     end: &Interrupt,
     mut due: impl FnMut() -> Result<Option<Duration>, Failure>,
 ) -> Result<(), Failure> {
-    let ended = pidfd(child.id())
-        .map_err(|refused| Failure::new(Kind::Run, Sentence::from(&refused).of("window")))?;
+    let ended =
+        pidfd(child.id()).map_err(|refused| Failure::new(Kind::Run, Sentence::from(&refused)))?;
     let waker = end.clone();
     std::thread::spawn(move || {
         // An error would mean that the descriptor is gone, and we hold it.
