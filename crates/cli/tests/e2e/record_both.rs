@@ -3,12 +3,13 @@
 use std::fs;
 
 use fullpipe_lab::SERVER_ADDRESS;
+use fullpipe_model::units::Duration;
 use nix::sys::signal::Signal;
 
 use crate::Case;
 use crate::need::Need;
 use crate::path_test::{daemon_address, key, serve};
-use crate::program::{Finished, Program, Running};
+use crate::program::{Finished, Program, Running, until};
 use crate::why::World;
 use crate::why_causes::GREEDY;
 
@@ -47,6 +48,14 @@ fn start(world: &World, program: &Program, server: &str, words: &[&str]) -> Runn
     let mut command = program.command(&[&keys, words].concat());
     world.client.start_in(&mut command).unwrap();
     program.start(&mut command)
+}
+
+/// Waits until a daemon records: it has a packet socket then, the only one at its host.
+fn records(daemon: &Running) {
+    until("the daemon records", Duration::from_secs(30), || {
+        let sockets = fs::read_to_string(format!("/proc/{}/net/packet", daemon.id()));
+        sockets.unwrap_or_default().lines().count() > 1
+    });
 }
 
 fn ended(daemon: Running) -> Finished {
@@ -104,17 +113,10 @@ fn a_far_end_that_does_not_allow_it_refuses() {
     // One at a time.
     let _peers = world.transfer(GREEDY, GREEDY);
     let first = start(&world, &program, &server, &["--port", "5001", "--for", "5m"]);
-    let mut second = start(&world, &program, &server, &["--for", "1s", "-o", "x.pcapng"]).end();
-    crate::program::until(
-        "the first one records",
-        fullpipe_model::units::Duration::from_secs(60),
-        || {
-            if !second.err.contains("another recording goes on") {
-                second = start(&world, &program, &server, &["--for", "1s", "-o", "x.pcapng"]).end();
-            }
-            second.err.contains("another recording goes on")
-        },
-    );
+    records(&daemon);
+    let second = start(&world, &program, &server, &["--for", "1s", "-o", "x.pcapng"]).end();
+    assert_eq!(second.code, Some(1), "{second:?}");
+    assert!(second.err.contains("another recording goes on"), "{second:?}");
     first.signal(Signal::SIGINT);
     let first = first.end();
     assert_eq!(first.code, Some(130), "{first:?}");
@@ -135,10 +137,7 @@ fn an_end_that_is_gone_is_told() {
     let (mut daemon, server) = far_end(&world, &program, &["--allow-record"]);
     let _peers = world.transfer(GREEDY, GREEDY);
     let running = start(&world, &program, &server, &["--port", "5001", "--for", "3s"]);
-    crate::program::until("it records", fullpipe_model::units::Duration::from_secs(30), || {
-        let sockets = fs::read_to_string(format!("/proc/{}/net/packet", daemon.id()));
-        sockets.unwrap_or_default().lines().count() > 1
-    });
+    records(&daemon);
     daemon.kill_9();
     let finished = running.end();
     assert_eq!(finished.code, Some(1), "{finished:?}");
