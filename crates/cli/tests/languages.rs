@@ -123,7 +123,7 @@ fn english(line: &str) -> Option<String> {
 
 /// The commands and mistakes that people meet, and what is English in their answers: names in a row,
 /// and what comes from below as a text.
-const MET: [(&[&str], &[&str]); 57] = [
+const MET: [(&[&str], &[&str]); 61] = [
     (&["doctor"], &["on device", "reno", "netem", "prove, lab run"]),
     (&["calc", "--rate", "1gbit", "--rtt", "50ms", "--buffer", "6MiB"], &[]),
     (&["calc", "--rate", "1gbit", "--rtt", "1ms,20ms", "--loss", "0.1%"], &[]),
@@ -159,6 +159,10 @@ const MET: [(&[&str], &[&str]); 57] = [
     (&["report", "policer.pcap.gz", "..", "-o", "/dev/null"], &[]),
     (&["report", "..", "-o", "/dev/null"], &[]),
     (&["report", "policer.pcap.gz", "-o", "/nowhere/r.html"], &[]),
+    (&["record", "--until", "speed < 3mbit"], &[]),
+    (&["record", "--for", "0s"], &[]),
+    (&["record", "--size", "12"], &[]),
+    (&["record", "--device", "nowhere0", "--for", "1s"], &[]),
     (&["prove", "--from", "nowhere.json"], &[]),
     (&["prove", "policer.pcap.gz", "--connection", "77"], &[]),
     (&["lab", "run", "no-such-preset"], &[]),

@@ -6,9 +6,9 @@
 //! for three looks in a row, as one look may fall into a pause.
 
 use crate::watch::{Namespaces, SocketKey, Watch, WatchedSocket};
-use fullpipe_flow::connection::filter::LiveFilter;
 use fullpipe_kernel::Refused;
 use fullpipe_kernel::host::clock;
+use fullpipe_kernel::network::packet_filter::PacketFilter;
 use fullpipe_model::observe::TcpInfo;
 use fullpipe_model::units::{Bytes, Duration, Instant, ParseError, Probability, Rate, column};
 use serde::Serialize;
@@ -159,17 +159,17 @@ struct HeldLooks {
 pub struct TriggerWatch {
     watch: Watch,
     triggers: Vec<Trigger>,
-    filter: LiveFilter,
+    filter: PacketFilter,
     held: HashMap<SocketKey, HeldLooks>,
     due: Instant,
 }
 
 impl TriggerWatch {
-    /// Watches the connections of the caller's network namespace that `filter` selects.
+    /// Watches the connections of the caller's network namespace whose packets `filter` takes.
     ///
     /// # Errors
     /// This kernel has no `sock_diag`.
-    pub fn open(triggers: Vec<Trigger>, filter: LiveFilter) -> Result<TriggerWatch, Refused> {
+    pub fn open(triggers: Vec<Trigger>, filter: PacketFilter) -> Result<TriggerWatch, Refused> {
         let watch = Watch::open(Namespaces::Own)?;
         Ok(TriggerWatch { watch, triggers, filter, held: HashMap::new(), due: clock::now() })
     }
@@ -189,7 +189,7 @@ impl TriggerWatch {
         let mut found = None;
         let mut held = HashMap::new();
         for socket in self.watch.busy() {
-            if !self.filter.matches(socket.local, socket.remote, None) {
+            if !self.filter.takes([socket.local, socket.remote]) {
                 continue;
             }
             let before = self.held.remove(&socket.key);
@@ -251,6 +251,7 @@ fn sent_again(before: Option<(u32, u32)>, now: Option<(u32, u32)>) -> Option<f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_kernel::network::packet_filter::Keep;
     use proptest::prelude::*;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
@@ -315,7 +316,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let trigger = "goodput < 1mbit".parse().unwrap();
-        let mut watch = TriggerWatch::open(vec![trigger], LiveFilter::port(port)).unwrap();
+        let filter = PacketFilter::tcp_between(&[], &[port], Keep::Headers).unwrap();
+        let mut watch = TriggerWatch::open(vec![trigger], filter).unwrap();
         let mut slow = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let (mut sender, _) = listener.accept().unwrap();
         let _idle = TcpStream::connect(("127.0.0.1", port)).unwrap();

@@ -8,7 +8,6 @@ use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
 use clap::Args;
-use fullpipe_flow::connection::filter::LiveFilter;
 use fullpipe_host::recording::{
     FileRing, OneFile, RecordError, RecordOptions, RecordPlace, Recording,
 };
@@ -193,17 +192,6 @@ impl RecordCommand {
         Ok(RecordOptions { filter, device: self.device.clone(), new_only, between: None })
     }
 
-    /// Which connections a condition is about: those that are recorded.
-    fn watched(&self) -> Result<LiveFilter, Failure> {
-        let ports = self.port.iter().map(|port| format!("port {port}"));
-        let hosts = self.host.iter().map(|host| format!("host {host}"));
-        let [ports, hosts] = [ports.collect(), hosts.collect()].map(any_of);
-        let wanted = [ports, hosts].map(|text| text.map(|text| text.parse()).transpose());
-        let [ports, hosts] = wanted
-            .map(|one| one.map_err(|error| Failure::new(Kind::Usage, Sentence::as_is(error))));
-        Ok(LiveFilter::all([ports?, hosts?]))
-    }
-
     /// Waits for the end, which comes after `span` at the latest.
     fn wait(
         &self,
@@ -213,7 +201,7 @@ impl RecordCommand {
     ) -> Result<Waited, Failure> {
         let mut watch = None;
         if !self.until.is_empty() {
-            let opened = TriggerWatch::open(self.until.clone(), self.watched()?);
+            let opened = TriggerWatch::open(self.until.clone(), self.options(&self.host)?.filter);
             watch = Some(opened.map_err(super::why::failed)?);
         }
         if span.is_none() {
@@ -268,11 +256,6 @@ impl RecordCommand {
             ),
         )
     }
-}
-
-/// A filter of which one must hold.
-fn any_of(conditions: Vec<String>) -> Option<String> {
-    (!conditions.is_empty()).then(|| format!("({})", conditions.join(" or ")))
 }
 
 /// Runs a program; returns its exit code. If this process is killed, the program is told to end.

@@ -7,7 +7,7 @@
 //! Documentation/networking/filter.rst, linux/bpf_common.h, linux/filter.h.
 
 use fullpipe_model::units::Bytes;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The most addresses, and the most ports, of a filter.
 pub const ENDS_MAX: usize = 16;
@@ -25,6 +25,16 @@ pub struct PacketFilter {
 struct Ends {
     hosts: Vec<IpAddr>,
     ports: Vec<u16>,
+}
+
+impl Ends {
+    /// Whether one of `ends` has an address of these, and one a port.
+    fn have(&self, ends: [SocketAddr; 2]) -> bool {
+        let has_host = |end: &SocketAddr| self.hosts.contains(&end.ip().to_canonical());
+        let has_port = |end: &SocketAddr| self.ports.contains(&end.port());
+        (self.hosts.is_empty() || ends.iter().any(has_host))
+            && (self.ports.is_empty() || ends.iter().any(has_port))
+    }
 }
 
 /// How much of a packet is kept.
@@ -74,6 +84,12 @@ impl PacketFilter {
         }
         let hosts = hosts.iter().map(IpAddr::to_canonical).collect();
         Ok(PacketFilter { tcp: Some(Ends { hosts, ports: ports.into() }), keep })
+    }
+
+    /// Whether it takes what these two ends send each other by TCP. What the kernel is given takes
+    /// the same.
+    pub fn takes(&self, ends: [SocketAddr; 2]) -> bool {
+        self.tcp.as_ref().is_none_or(|wanted| wanted.have(ends))
     }
 
     /// The program for the kernel.
@@ -364,13 +380,11 @@ mod tests {
             (packet, payload)
         }
 
-        /// Whether it is TCP with these ends, said without a program.
-        fn is_wanted(&self, hosts: &[IpAddr], ports: &[u16]) -> bool {
+        /// Whether it is TCP that `filter` takes, said without a program.
+        fn is_wanted(&self, filter: &PacketFilter) -> bool {
             let is_whole = self.ends[0].is_ipv6() || self.fragment & 0x1fff == 0;
-            self.protocol == 6
-                && is_whole
-                && (hosts.is_empty() || self.ends.iter().any(|end| hosts.contains(end)))
-                && (ports.is_empty() || self.ports.iter().any(|port| ports.contains(port)))
+            let [from, to] = [0, 1].map(|end| (self.ends[end], self.ports[end]).into());
+            self.protocol == 6 && is_whole && filter.takes([from, to])
         }
     }
 
@@ -423,7 +437,7 @@ mod tests {
         ) {
             let filter = PacketFilter::tcp_between(&hosts, &ports, Keep::Headers).unwrap();
             let (packet, payload) = sent.packet();
-            let expected = if sent.is_wanted(&hosts, &ports) { payload as u32 } else { 0 };
+            let expected = if sent.is_wanted(&filter) { payload as u32 } else { 0 };
             prop_assert_eq!(run(&filter.program(), sent.link.0, &packet), expected);
         }
 

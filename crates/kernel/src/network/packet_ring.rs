@@ -205,9 +205,8 @@ fn open(
         feature_req_word: 0,
     };
     set(&fd, libc::SOL_PACKET, PACKET_RX_RING, &request).map_err(|e| {
-        let memory = Bytes::new((blocks * BLOCK_SIZE) as u64);
         Refused::new("set PACKET_RX_RING", device, e)
-            .hint(format!("it takes {memory} of memory of the kernel"))
+            .hint("it takes some megabytes of memory of the kernel")
     })?;
     let (length, access) = (blocks * BLOCK_SIZE, libc::PROT_READ | libc::PROT_WRITE);
     // SAFETY: a new mapping of a socket of ours, at an address of the kernel's choice; it has the

@@ -122,7 +122,7 @@ pub const ADVICE: [(&str, &str); 86] = [
         "it needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, and a kernel whose lockdown allows BPF (/sys/kernel/security/lockdown)",
         "需要 root，或 CAP_BPF、CAP_NET_ADMIN 和 CAP_PERFMON，并且内核的 lockdown 允许 BPF（/sys/kernel/security/lockdown）",
     ),
-    ("it takes 4 MB of memory of the kernel", "它占用内核的 4 MB 内存"),
+    ("it takes some megabytes of memory of the kernel", "它占用内核的几 MB 内存"),
     (
         "let ordinary users open it (chmod 0666, the usual mode), or run as root",
         "请让普通用户能打开它（chmod 0666，即通常的权限），或以 root 运行",

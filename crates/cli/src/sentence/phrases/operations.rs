@@ -1,9 +1,10 @@
 //! What was tried, before its subject.
 
 /// By the English, in its order.
-pub const OPERATIONS: [(&str, &str); 146] = [
+pub const OPERATIONS: [(&str, &str); 148] = [
     ("answer as", "作为其应答"),
     ("ask sock_diag", "查询 sock_diag"),
+    ("attach packet filter", "挂上数据包过滤器"),
     ("attach program to", "把程序挂到"),
     ("become root of user namespace", "成为用户命名空间的 root"),
     ("bind packet socket", "绑定数据包套接字"),
@@ -97,6 +98,7 @@ pub const OPERATIONS: [(&str, &str); 146] = [
     ("read sysctl", "读取 sysctl"),
     ("read the kernel's types", "读取内核的类型信息"),
     ("receive for every address", "为所有地址接收"),
+    ("record packets", "记录数据包"),
     ("redirect traffic of", "重定向流量：设备"),
     ("register", "注册"),
     ("remove half a run", "删除未完成的运行"),
