@@ -162,7 +162,7 @@ const MET: [(&[&str], &[&str]); 61] = [
     (&["record", "--until", "speed < 3mbit"], &[]),
     (&["record", "--for", "0s"], &[]),
     (&["record", "--size", "12"], &[]),
-    (&["record", "--device", "nowhere0", "--for", "1s"], &[]),
+    (&["record", "--device", "nowhere0", "--for", "1s"], &["in this network"]),
     (&["prove", "--from", "nowhere.json"], &[]),
     (&["prove", "policer.pcap.gz", "--connection", "77"], &[]),
     (&["lab", "run", "no-such-preset"], &[]),

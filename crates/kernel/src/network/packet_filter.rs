@@ -30,10 +30,9 @@ struct Ends {
 impl Ends {
     /// Whether one of `ends` has an address of these, and one a port.
     fn have(&self, ends: [SocketAddr; 2]) -> bool {
-        let has_host = |end: &SocketAddr| self.hosts.contains(&end.ip().to_canonical());
-        let has_port = |end: &SocketAddr| self.ports.contains(&end.port());
-        (self.hosts.is_empty() || ends.iter().any(has_host))
-            && (self.ports.is_empty() || ends.iter().any(has_port))
+        let [hosts, ports] = [self.hosts.is_empty(), self.ports.is_empty()];
+        (hosts || ends.iter().any(|end| self.hosts.contains(&end.ip().to_canonical())))
+            && (ports || ends.iter().any(|end| self.ports.contains(&end.port())))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What was tried, before its subject.
 
 /// By the English, in its order.
-pub const OPERATIONS: [(&str, &str); 148] = [
+pub const OPERATIONS: [(&str, &str); 147] = [
     ("answer as", "作为其应答"),
     ("ask sock_diag", "查询 sock_diag"),
     ("attach packet filter", "挂上数据包过滤器"),
@@ -117,7 +117,6 @@ pub const OPERATIONS: [(&str, &str); 148] = [
     ("set number", "设置编号"),
     ("set offloads of TUN device", "设置 TUN 设备的卸载"),
     ("set rights of", "设置权限："),
-    ("set snaplen", "设置截取长度"),
     ("set socket buffer", "设置套接字缓冲区"),
     ("set sysctl", "设置 sysctl"),
     ("set the BPF program's options", "设置 BPF 程序的选项"),
