@@ -18,6 +18,8 @@
 
 mod cells;
 pub mod connection;
+#[cfg(test)]
+mod facts;
 pub mod graph;
 mod labels;
 mod layout;

@@ -198,9 +198,9 @@ fn note_zh(note: &PlanNote) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::facts;
     use fullpipe_model::tune::HostSettings;
     use fullpipe_model::units::{Bytes, Duration, Window};
-    use std::collections::BTreeSet;
 
     fn short(is_of_application: bool) -> ShortBuffer {
         ShortBuffer {
@@ -284,16 +284,6 @@ mod tests {
         notes.extend(ends(End::Sender));
         notes.extend(ends(End::Receiver));
         notes
-    }
-
-    /// The numbers of a sentence, and the names of settings in it.
-    fn facts(text: &str) -> BTreeSet<&str> {
-        let words = text.split(|letter: char| {
-            !letter.is_ascii_alphanumeric() && !matches!(letter, '.' | '_' | '/' | '-')
-        });
-        let names =
-            |word: &&str| word.chars().any(|letter| letter.is_ascii_digit() || letter == '_');
-        words.map(|word| word.trim_matches(['.', '-'])).filter(names).collect()
     }
 
     #[test]

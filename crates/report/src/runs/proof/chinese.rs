@@ -180,8 +180,8 @@ fn of_buffers(assumption: &Assumption) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::facts;
     use fullpipe_model::units::{Bytes, Window};
-    use std::collections::BTreeSet;
 
     fn all() -> Vec<Assumption> {
         let (rate, size) = ("80mbit".parse().unwrap(), Bytes::new(6_250_000));
@@ -213,16 +213,6 @@ mod tests {
         all.extend(ends.map(Assumption::BufferAsked));
         all.extend(ends.map(Assumption::LargeBuffer));
         all
-    }
-
-    /// The numbers of a sentence, and the names of settings in it.
-    fn facts(text: &str) -> BTreeSet<&str> {
-        let words = text.split(|letter: char| {
-            !letter.is_ascii_alphanumeric() && !matches!(letter, '.' | '_' | '/' | '-')
-        });
-        let names =
-            |word: &&str| word.chars().any(|letter| letter.is_ascii_digit() || letter == '_');
-        words.map(|word| word.trim_matches(['.', '-'])).filter(names).collect()
     }
 
     #[test]
