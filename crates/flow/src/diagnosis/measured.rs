@@ -68,7 +68,7 @@ impl DiagnosedConnection {
             loss_run: losses.run,
             overflow: losses.overflow,
             drops_early: losses.drops_early.filter(|_| policer.is_none()),
-            policer: policer.map(|policer| policer.bucket),
+            policer: policer.map(|policer| policer.bucket).filter(|bucket| *bucket > Bytes::ZERO),
             drops_tails: policer.is_some_and(|policer| policer.drops_tails),
             payload,
             peak: diagnosis.verdict.peak_goodput(),

@@ -4,6 +4,7 @@ mod brief;
 mod ceiling;
 mod features;
 mod gates;
+mod one_rate;
 mod pauses;
 mod queues;
 mod rivals;
@@ -21,6 +22,7 @@ use super::thresholds::{
 };
 use brief::Brief;
 pub(crate) use features::Features;
+use one_rate::one_rate;
 use pauses::waited;
 use queues::standing_queues;
 use surroundings::Surroundings;
@@ -48,6 +50,15 @@ pub(crate) struct Path {
     pub pieces: u32,
     /// The policer that explains what was lost.
     pub policed: Option<Policed>,
+}
+
+#[cfg(test)]
+impl Path {
+    /// Of a whole transfer, captured at its sender or not.
+    fn whole(rtt: Option<Duration>, is_at_sender: bool) -> Path {
+        let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
+        Path { rtt, hint, coverage, is_at_sender, turns: 0, pieces: 0, policed: None }
+    }
 }
 
 /// Decides what held the sender in each interval.
@@ -102,27 +113,9 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     });
     let verdict = waited(features).overrule(verdict);
     match path.policed {
-        Some(policed) => policed_verdict(verdict, policed),
+        Some(law) => one_rate(verdict, law, features, path.is_at_sender),
         None => verdict,
     }
-}
-
-/// The verdict, unless a policer holds the data. What that does to a sender is loss, and looks like
-/// a link that is hardly ever full. An application that writes no more than it lets pass may lose
-/// the ends of its blocks to it, too.
-fn policed_verdict(verdict: Verdict, policed: Policed) -> Verdict {
-    let loss = Limit::CongestionWindow(CongestionCause::Loss);
-    let holds = match verdict.limited_by().limit {
-        Limit::SenderApplication => false,
-        limit if limit == loss || limit == Limit::Link => policed.is_usual(),
-        _ => policed.is_nearly_always(),
-    };
-    if !holds {
-        return verdict;
-    }
-    let mut verdict = verdict.proven_to_be(Limit::Link);
-    verdict.policed = Some(policed);
-    verdict
 }
 
 /// Intervals of a capture of one direction, without the answers: nothing says what the sender
@@ -605,16 +598,7 @@ mod tests {
     /// A table that was trained with other traits would be ignored silently.
     #[test]
     fn the_committed_table_was_trained_with_these_traits() {
-        let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-        let path = Path {
-            rtt: None,
-            hint,
-            coverage,
-            is_at_sender: true,
-            turns: 0,
-            pieces: 0,
-            policed: None,
-        };
+        let path = Path::whole(None, true);
         let length = Duration::from_millis(10);
         let busy = Features { segments: 10, delivered: 10, length, ..<_>::default() };
         let verdict = decide(&[busy; 20], path);

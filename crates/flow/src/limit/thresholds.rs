@@ -209,3 +209,7 @@ pub(super) const UNREAD: f64 = 0.5;
 pub(super) const REPAIR_WITHIN_SAMPLED: usize = 32;
 /// Samples only: a smaller fraction is noise, because one jiffy in an interval is.
 pub(super) const NOISE: f64 = 0.02;
+/// Without a queue, half of the round trips of data are longer than the shortest by less than this
+/// time, and less than so many segments take: that is what hosts delay.
+pub(super) const UNDELAYED: Duration = Duration::from_millis(1);
+pub(super) const UNDELAYED_SEGMENTS: f64 = 2.0;

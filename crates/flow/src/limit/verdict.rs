@@ -155,7 +155,7 @@ pub struct Verdict {
     /// How the application writes, where its pauses prove that it sets the pace.
     #[serde(skip)]
     pub pace: Option<Pace>,
-    /// The policer that what was lost proves.
+    /// The policer that what was lost proves, where nothing delayed it.
     #[serde(skip)]
     pub policed: Option<Policed>,
     /// The same time in intervals of the length that was asked for.

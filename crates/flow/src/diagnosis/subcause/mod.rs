@@ -322,7 +322,9 @@ impl PacketCause {
                 (Some(one.count), time, None, Some(one.passed))
             }
             PacketCause::WindowScale(one) => (None, None, None, Some(one.taken)),
-            PacketCause::Policer(one) => (None, None, Some(one.rate), Some(one.bucket)),
+            PacketCause::Policer(one) => {
+                (None, None, Some(one.rate), Some(one.bucket).filter(|size| *size > Bytes::ZERO))
+            }
             PacketCause::Sharing(one) => (Some(one.connections), None, Some(one.total), None),
             PacketCause::Timeouts(one) => (Some(one.count), Some(one.time), None, None),
             PacketCause::IdleRestart(one) => {

@@ -39,24 +39,19 @@ impl Policer {
         let verdict = seen.verdict?;
         let first =
             verdict.intervals.iter().position(|interval| interval.evidence.retransmissions > 0)?;
-        Self::proven(seen, verdict, first)
-            .or_else(|| Self::by_rate(seen, verdict, first))
+        Self::by_rate(seen, verdict, first)
             .or_else(|| Self::by_bursts(seen, verdict))
-    }
-
-    fn proven(seen: DataSeen<'_>, verdict: &Verdict, first: usize) -> Option<Self> {
-        let rate = verdict.policed?.rate;
-        let drops_tails = seen.dropped_bursts().is_some();
-        let (bucket, queue) = (bucket(verdict, first, rate), queue(verdict));
-        Some(Policer { likely: verdict.confidence, rate, bucket, drops_tails, queue })
+            .or_else(|| Self::by_law(verdict))
     }
 
     fn by_rate(seen: DataSeen<'_>, verdict: &Verdict, first: usize) -> Option<Self> {
-        let likely = verdict.policer();
+        let likely = verdict.policed.map_or_else(|| verdict.policer(), |_| verdict.confidence);
         if likely < LIKELY {
             return None;
         }
-        let rate = rate_after(verdict, first, seen.facts().stalls.timeout_wait)?;
+        let carried = rate_after(verdict, first, seen.facts().stalls.timeout_wait)?;
+        // Where timers took most of the time, what passed in the rest is more than its rate.
+        let rate = verdict.policed.map_or(carried, |law| law.rate.min(carried));
         let bucket = bucket(verdict, first, rate);
         // A full bucket lets more than its rate pass at the start. BBR under random loss does not,
         // and its losses come at as even a rate.
@@ -79,6 +74,12 @@ impl Policer {
         // It rests on the link being the limit.
         let likely = LIKELY_BY_BURSTS * verdict.confidence;
         (likely >= LIKELY).then_some(Policer { likely, rate, bucket, drops_tails: true, queue })
+    }
+
+    /// One of which only the law shows anything: its bucket was empty before what was captured.
+    fn by_law(verdict: &Verdict) -> Option<Self> {
+        let (rate, likely, queue) = (verdict.policed?.rate, verdict.confidence, queue(verdict));
+        Some(Policer { likely, rate, bucket: Bytes::ZERO, drops_tails: false, queue })
     }
 }
 

@@ -74,9 +74,12 @@ fn policer(cause: Policer) -> String {
              once, which makes {rate} in the mean, and its own rate may be higher {likely}"
         );
     }
+    let burst = match bucket {
+        Bytes::ZERO => String::new(),
+        bucket => format!(", passed bursts of at least {bucket} before that,"),
+    };
     format!(
-        "policer: the path drops without a queue ({queue} of delay), passed bursts of at least {bucket} before that, \
-         and carried {rate} since {likely}"
+        "policer: the path drops without a queue ({queue} of delay){burst} and carried {rate} since {likely}"
     )
 }
 
@@ -188,4 +191,26 @@ fn host_reordering(cause: HostReordering) -> String {
          before any path",
         share * 100.0
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_model::units::Rate;
+
+    #[test]
+    fn a_bucket_that_nothing_showed_is_not_named() {
+        let rate = Rate::from_bits_per_sec(8_000_000);
+        let shown = Policer {
+            likely: 0.97,
+            rate,
+            bucket: Bytes::new(60_000),
+            drops_tails: false,
+            queue: Duration::ZERO,
+        };
+        let unseen = Policer { bucket: Bytes::ZERO, ..shown };
+        let [shown, unseen] = [shown, unseen].map(policer);
+        assert!(shown.contains("bursts of at least 60 kB"), "{shown}");
+        assert!(!unseen.contains(" B") && unseen.contains("carried 8 Mbit/s"), "{unseen}");
+    }
 }

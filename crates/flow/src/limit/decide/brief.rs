@@ -216,7 +216,7 @@ fn fewest_segments(flights: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limit::{Coverage, Path, PathHint, decide};
+    use crate::limit::{Path, decide};
     use fullpipe_model::units::Bytes;
     use proptest::prelude::*;
 
@@ -247,12 +247,7 @@ mod tests {
     }
 
     fn judged(features: &[Features], rtt: Duration, is_at_sender: bool) -> Limit {
-        decide(features, path(rtt, is_at_sender)).limited_by().limit
-    }
-
-    fn path(rtt: Duration, is_at_sender: bool) -> Path {
-        let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-        Path { rtt: Some(rtt), hint, coverage, is_at_sender, turns: 0, pieces: 0, policed: None }
+        decide(features, Path::whole(Some(rtt), is_at_sender)).limited_by().limit
     }
 
     proptest! {
@@ -287,7 +282,9 @@ mod tests {
     fn writes_that_fill_no_segments_and_flights_that_do_not_grow_are_the_applications() {
         let rtt = Duration::from_millis(40);
         let growing = flights(&[3, 6, 7], rtt, 1e9);
-        let with = |pieces| decide(&growing, Path { pieces, ..path(rtt, true) }).limited_by().limit;
+        let with = |pieces| {
+            decide(&growing, Path { pieces, ..Path::whole(Some(rtt), true) }).limited_by().limit
+        };
         assert_eq!(with(3), START, "the end of each write");
         assert_eq!(with(9), Limit::SenderApplication);
         assert_eq!(judged(&flights(&[1; 8], rtt, 1e9), rtt, false), Limit::SenderApplication);
@@ -300,7 +297,7 @@ mod tests {
         let rtt = Duration::from_millis(40);
         let with = |turns, sizes: &[u32]| {
             let features = flights(sizes, rtt, 1e9);
-            decide(&features, Path { turns, ..path(rtt, true) }).limited_by().limit
+            decide(&features, Path { turns, ..Path::whole(Some(rtt), true) }).limited_by().limit
         };
         assert_eq!(with(3, &[2, 2, 2, 2]), Limit::SenderApplication);
         assert_eq!(with(0, &[2, 10, 20]), START);

@@ -82,7 +82,6 @@ impl Transfer<'_> {
 mod tests {
     use super::super::{Features, Path};
     use super::*;
-    use crate::limit::{Coverage, PathHint};
     use fullpipe_model::units::Bytes;
 
     const BASE: Duration = Duration::from_millis(20);
@@ -115,16 +114,7 @@ mod tests {
     }
 
     fn is_ceiling(features: &[Features]) -> bool {
-        let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-        let path = Path {
-            rtt: Some(BASE),
-            hint,
-            coverage,
-            is_at_sender: true,
-            turns: 0,
-            pieces: 0,
-            policed: None,
-        };
+        let path = Path::whole(Some(BASE), true);
         Transfer::new(features, path).drops_at_ceiling()
     }
 

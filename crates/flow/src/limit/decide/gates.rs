@@ -262,7 +262,6 @@ fn least_sign(base: Duration) -> Duration {
 mod tests {
     use super::super::Path;
     use super::*;
-    use crate::limit::{Coverage, PathHint};
 
     /// Intervals of 20 ms with so many bytes in flight; a drop is repaired in every one of
     /// `repaired`.
@@ -288,16 +287,7 @@ mod tests {
                 f.segment = 1000;
                 f.rtt.note(Duration::from_millis(rtt_ms));
             }
-            let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-            let path = Path {
-                rtt: Some(base),
-                hint,
-                coverage,
-                is_at_sender: false,
-                turns: 0,
-                pieces: 0,
-                policed: None,
-            };
+            let path = Path::whole(Some(base), false);
             Transfer::new(&features, path).shows_link()
         };
         assert!(!one_by_one(1000, 20));
@@ -306,16 +296,7 @@ mod tests {
     }
 
     fn after_drops(features: &[Features]) -> AfterDrops {
-        let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-        let path = Path {
-            rtt: None,
-            hint,
-            coverage,
-            is_at_sender: true,
-            turns: 0,
-            pieces: 0,
-            policed: None,
-        };
+        let path = Path::whole(None, true);
         Transfer::new(features, path).after_drops()
     }
 

@@ -75,10 +75,11 @@ fn policer(cause: Policer) -> String {
              {bucket}，平均 {rate}，其自身的速率可能更高{likely}"
         );
     }
-    format!(
-        "限速器（policer）：路径不排队（延迟 {queue}）就丢包；此前通过的突发至少为 {bucket}，此后\
-         传输 {rate}{likely}"
-    )
+    let burst = match bucket {
+        Bytes::ZERO => String::new(),
+        bucket => format!("此前通过的突发至少为 {bucket}，"),
+    };
+    format!("限速器（policer）：路径不排队（延迟 {queue}）就丢包；{burst}此后传输 {rate}{likely}")
 }
 
 fn sharing(cause: Sharing) -> String {
