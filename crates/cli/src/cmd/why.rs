@@ -278,8 +278,9 @@ impl Why {
             (None, Some(timing)) => waits_by_times(timing, layout.language),
             (None, None) => (String::new(), false),
         };
-        let followed = look.found.followed.iter().map(|one| one.connection.clone());
-        let connections: Vec<LiveConnection> = followed.collect();
+        let followed = look.found.followed.iter().map(|one| &one.connection);
+        let says = |one: &&LiveConnection| packets.is_none_or(|packets| !is_glimpse(one, packets));
+        let connections: Vec<LiveConnection> = followed.filter(says).cloned().collect();
         let by_socket = connections.first().map(|one| one.answer.limit);
         if is_wait && by_socket.is_none_or(|limit| limit == Limit::Unknown) {
             return text;
@@ -288,7 +289,7 @@ impl Why {
             text += &live::render(&connections, &look.found.machine, layout);
         } else if self.url.is_none() {
             text += &format!("{}\n", nothing(&look.found, self.has_loopback(), layout.language));
-        } else if look.failure.is_none() {
+        } else if look.failure.is_none() && look.found.followed.is_empty() {
             text += match layout.language {
                 Language::English => {
                     "It was over too soon to follow its socket: name a larger file.\n"
@@ -301,6 +302,12 @@ impl Why {
         }
         text
     }
+}
+
+/// Whether a socket was followed for too little of its connection to say what held it, beside the
+/// packets, which show all of it: a short download is half over when its first byte is there.
+fn is_glimpse(live: &LiveConnection, packets: &DiagnosedConnection) -> bool {
+    live.answer.time.saturating_add(live.answer.time) < packets.connection.duration
 }
 
 /// What was waited for by the times of a download, and the times; whether that took half of the
