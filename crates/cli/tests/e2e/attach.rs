@@ -218,7 +218,7 @@ fn all_of_a_device() {
 }
 
 fn after_kill_9_traffic_flows_as_before(hooks: &str) {
-    let (world, program, name) = (World::new(), Program::new(), name("kill"));
+    let (world, program, name) = (World::new(), Program::new(), name(&format!("kill-{hooks}")));
     let before = world.device();
     // Everything is lost: whatever arrives has not been on the link.
     let words = ["attach", "--dev", DEVICE, "--name", &name, "--loss", "100%", "--hooks", hooks];

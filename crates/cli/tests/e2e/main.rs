@@ -1,11 +1,9 @@
 //! The program from outside: the real binary, real kernels, a real clock, and a law beside each
 //! figure.
 //!
-//! One file a subject. Trials that measure time run one at a time: two links at once on a small
-//! machine would measure each other. Those in virtual time alone run first, two at a time: what a
-//! guest measures does not depend on its neighbours. Then come those that measure nothing, four at
-//! a time. A trial that lacks a tool or a privilege is shown as ignored, with
-//! `SKIPPED: name: why` on standard error; with `FULLPIPE_NO_SKIP=1`, as in CI, it fails instead.
+//! One file a subject, which says what its trials may run beside ([`Beside`]). A trial that lacks a
+//! tool or a privilege is shown as ignored, with `SKIPPED: name: why` on standard error; with
+//! `FULLPIPE_NO_SKIP=1`, as in CI, it fails instead.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::print_stderr,
@@ -74,27 +72,36 @@ use need::Need;
 use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard};
 
-/// Subjects whose trials measure in guests alone, and look at nothing that others leave behind.
-const IN_VIRTUAL_TIME: [&str; 4] = ["virtual_figures", "virtual_laws", "virtual_prove", "truth"];
-/// Subjects whose trials measure no time: they compare output, files and exit codes, and mark what
-/// they start, so neighbours do not matter to them.
-const BESIDE_OTHERS: [&str; 15] = [
-    "output",
-    "bad_input",
-    "archive",
-    "captures",
-    "doctor",
-    "guest_kernels",
-    "privilege",
-    "shards",
-    "sweeps",
-    "link_refusals",
-    "unprivileged",
-    "tune",
-    "tune_container",
-    "relay_postgres",
-    "relay_programs",
-];
+/// What the trials of a subject may run beside: others of the same kind. The kinds run in this
+/// order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    /// They measure in guests alone, in virtual time, and look at nothing that others leave
+    /// behind: what a guest measures does not depend on its neighbours.
+    Guests,
+    /// They measure no time: they compare output, files and exit codes, and mark what they start,
+    /// so neighbours do not matter to them.
+    Unmeasured,
+    /// They run in real time, and need less than half of a processor for it: most of their time is
+    /// a path's delay, a pause or somebody's patience.
+    Waiting,
+    /// They measure what takes all of a processor, or how long something took to the millisecond.
+    Nothing,
+}
+
+impl Beside {
+    const ALL: [Beside; 4] = [Beside::Guests, Beside::Unmeasured, Beside::Waiting, Beside::Nothing];
+
+    /// How many run at a time, on two processors.
+    fn at_a_time(self) -> usize {
+        match self {
+            Beside::Guests => 2,
+            Beside::Unmeasured | Beside::Waiting => 4,
+            Beside::Nothing => 1,
+        }
+    }
+}
+
 /// How many of the slowest trials are named.
 const SLOWEST: usize = 25;
 
@@ -103,97 +110,93 @@ type Case = (&'static str, &'static [Need], fn());
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
-    let subjects: &[(&str, &[Case])] = &[
-        ("output", output::CASES),
-        ("bad_input", bad_input::CASES),
-        ("figures", figures::CASES),
-        ("captures", captures::CASES),
-        ("real_programs", real_programs::CASES),
-        ("cleanup", cleanup::CASES),
-        ("link", link::CASES),
-        ("link_faults", link_faults::CASES),
-        ("link_delivery", link_delivery::CASES),
-        ("link_bounds", link_bounds::CASES),
-        ("link_refusals", link_refusals::CASES),
-        ("archive", archive::CASES),
-        ("attach", attach::CASES),
-        ("unprivileged", unprivileged::CASES),
-        ("virtual_time", virtual_time::CASES),
-        ("virtual_figures", virtual_figures::CASES),
-        ("virtual_laws", virtual_laws::CASES),
-        ("virtual_prove", virtual_prove::CASES),
-        ("sweeps", sweeps::CASES),
-        ("shards", shards::CASES),
-        ("privilege", privilege::CASES),
-        ("link_engines", link_engines::CASES),
-        ("impairments", impairments::CASES),
-        ("truth", truth::CASES),
-        ("top", top::CASES),
-        ("hangup", hangup::CASES),
-        ("doctor", doctor::CASES),
-        ("guest_kernels", guest_kernels::CASES),
-        ("export", export::CASES),
-        ("get", get::CASES),
-        ("tune", tune::CASES),
-        ("tune_container", tune_container::CASES),
-        ("why", why::CASES),
-        ("record", record::CASES),
-        ("record_both", record_both::CASES),
-        ("why_url", why_url::CASES),
-        ("path_test", path_test::CASES),
-        ("relay", relay::CASES),
-        ("relay_carriers", relay_carriers::CASES),
-        ("relay_operations", relay_operations::CASES),
-        ("relay_postgres", relay_postgres::CASES),
-        ("relay_killed", relay_killed::CASES),
-        ("relay_multipath", relay_multipath::CASES),
-        ("relay_programs", relay_programs::CASES),
-        ("window", window::CASES),
-        ("window_figures", window_figures::CASES),
-        ("window_pin", window_pin::CASES),
-        ("window_record", window_record::CASES),
+    let subjects: &[(&str, Beside, &[Case])] = &[
+        ("output", Beside::Unmeasured, output::CASES),
+        ("bad_input", Beside::Unmeasured, bad_input::CASES),
+        ("figures", Beside::Nothing, figures::CASES),
+        ("captures", Beside::Unmeasured, captures::CASES),
+        ("real_programs", Beside::Guests, real_programs::CASES),
+        ("cleanup", Beside::Waiting, cleanup::CASES),
+        ("link", Beside::Waiting, link::CASES),
+        ("link_faults", Beside::Waiting, link_faults::CASES),
+        ("link_delivery", Beside::Waiting, link_delivery::CASES),
+        ("link_bounds", Beside::Waiting, link_bounds::CASES),
+        ("link_refusals", Beside::Unmeasured, link_refusals::CASES),
+        ("archive", Beside::Unmeasured, archive::CASES),
+        ("attach", Beside::Waiting, attach::CASES),
+        ("unprivileged", Beside::Unmeasured, unprivileged::CASES),
+        ("virtual_time", Beside::Guests, virtual_time::CASES),
+        ("virtual_figures", Beside::Guests, virtual_figures::CASES),
+        ("virtual_laws", Beside::Guests, virtual_laws::CASES),
+        ("virtual_prove", Beside::Guests, virtual_prove::CASES),
+        ("sweeps", Beside::Unmeasured, sweeps::CASES),
+        ("shards", Beside::Unmeasured, shards::CASES),
+        ("privilege", Beside::Unmeasured, privilege::CASES),
+        ("link_engines", Beside::Guests, link_engines::CASES),
+        ("impairments", Beside::Nothing, impairments::CASES),
+        ("truth", Beside::Guests, truth::CASES),
+        ("top", Beside::Waiting, top::CASES),
+        ("hangup", Beside::Waiting, hangup::CASES),
+        ("doctor", Beside::Unmeasured, doctor::CASES),
+        ("guest_kernels", Beside::Unmeasured, guest_kernels::CASES),
+        ("export", Beside::Waiting, export::CASES),
+        ("get", Beside::Waiting, get::CASES),
+        ("tune", Beside::Unmeasured, tune::CASES),
+        ("tune_container", Beside::Unmeasured, tune_container::CASES),
+        ("why", Beside::Nothing, why::CASES),
+        ("record", Beside::Waiting, record::CASES),
+        ("record_both", Beside::Waiting, record_both::CASES),
+        ("why_url", Beside::Waiting, why_url::CASES),
+        ("path_test", Beside::Waiting, path_test::CASES),
+        ("relay", Beside::Waiting, relay::CASES),
+        ("relay_carriers", Beside::Waiting, relay_carriers::CASES),
+        ("relay_operations", Beside::Waiting, relay_operations::CASES),
+        ("relay_postgres", Beside::Unmeasured, relay_postgres::CASES),
+        ("relay_killed", Beside::Waiting, relay_killed::CASES),
+        ("relay_multipath", Beside::Waiting, relay_multipath::CASES),
+        ("relay_programs", Beside::Unmeasured, relay_programs::CASES),
+        ("window", Beside::Waiting, window::CASES),
+        ("window_figures", Beside::Nothing, window_figures::CASES),
+        ("window_pin", Beside::Waiting, window_pin::CASES),
+        ("window_record", Beside::Waiting, window_record::CASES),
     ];
-    let (mut virtual_trials, mut beside, mut alone) = (Vec::new(), Vec::new(), Vec::new());
-    for &(subject, cases) in subjects {
-        let trials = if IN_VIRTUAL_TIME.contains(&subject) {
-            &mut virtual_trials
-        } else if BESIDE_OTHERS.contains(&subject) {
-            &mut beside
-        } else {
-            &mut alone
-        };
-        for &(name, needs, run) in cases {
-            let name = format!("{subject}::{name}");
-            let strict =
-                strict && !needs.iter().any(|need| need.is_optional() && need.absent().is_some());
-            let absent =
-                Need::Sandbox.absent().or_else(|| needs.iter().find_map(|need| need.absent()));
-            trials.push(match absent {
-                None => Trial::test(name.clone(), move || {
-                    let began = clock::now();
-                    noise::run(&name, run);
-                    times().push((clock::now().since(began), name.clone()));
-                    Ok(())
-                }),
-                Some(why) => {
-                    if !strict && !arguments.list {
-                        eprintln!("SKIPPED: {name}: {why}");
-                    }
-                    let failed = Failed::from(format!("not to be skipped here, but {why}"));
-                    Trial::test(name, move || Err(failed)).with_ignored_flag(!strict)
-                }
-            });
-        }
+    let mut has_failed = false;
+    for beside in Beside::ALL {
+        let subjects = subjects.iter().filter(|(_, kind, _)| *kind == beside);
+        let cases = subjects.flat_map(|(subject, _, cases)| {
+            cases.iter().map(move |case| (format!("{subject}::{}", case.0), case))
+        });
+        let trials = cases.map(|(name, case)| trial(name, case, beside, &arguments)).collect();
+        let threads = Some(beside.at_a_time());
+        let arguments = Arguments { test_threads: threads, ..arguments.clone() };
+        has_failed |= libtest_mimic::run(&arguments, trials).has_failed();
     }
-    let run = |threads: usize, trials: Vec<Trial>| {
-        let arguments = Arguments { test_threads: Some(threads), ..arguments.clone() };
-        libtest_mimic::run(&arguments, trials).has_failed()
-    };
-    let has_failed = run(2, virtual_trials) | run(4, beside) | run(1, alone);
     say_slowest();
     let is_noisy = noise::is_too_noisy();
     if has_failed || is_noisy { ExitCode::from(101) } else { ExitCode::SUCCESS }
+}
+
+/// A case as a trial of this name, or why it cannot be tried here.
+fn trial(name: String, case: &Case, beside: Beside, arguments: &Arguments) -> Trial {
+    let (_, needs, run) = *case;
+    let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1")
+        && !needs.iter().any(|need| need.is_optional() && need.absent().is_some());
+    let absent = Need::Sandbox.absent().or_else(|| needs.iter().find_map(|need| need.absent()));
+    match absent {
+        None => Trial::test(name.clone(), move || {
+            let began = clock::now();
+            noise::run(&name, run, beside == Beside::Waiting);
+            times().push((clock::now().since(began), name.clone()));
+            Ok(())
+        }),
+        Some(why) => {
+            if !strict && !arguments.list {
+                eprintln!("SKIPPED: {name}: {why}");
+            }
+            let failed = Failed::from(format!("not to be skipped here, but {why}"));
+            Trial::test(name, move || Err(failed)).with_ignored_flag(!strict)
+        }
+    }
 }
 
 /// How long each trial took that passed.

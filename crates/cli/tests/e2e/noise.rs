@@ -13,12 +13,15 @@ use std::cell::RefCell;
 use std::fs::read_to_string;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 /// All processes waited for a disk at once for so long, or for memory.
 const STALL_MAX: Duration = Duration::from_millis(300);
 /// The share of all cores' time that the machine below took away.
 const STEAL_MAX: f64 = 0.02;
+/// The share of the time in which somebody waited for a processor that trials beside it used.
+const CROWDED_MAX: f64 = 0.05;
 /// `/proc/stat` counts in hundredths of a second on every Linux (`USER_HZ`).
 const TICK: Duration = Duration::from_millis(10);
 
@@ -49,18 +52,25 @@ pub fn is_too_noisy() -> bool {
     is_too_noisy
 }
 
-/// Runs a trial; once more if it fails while the machine is not quiet.
-pub fn run(name: &str, trial: fn()) {
+/// Runs a trial; once more, and alone, if it fails while the machine is not quiet. One that runs
+/// beside others may have been kept from a processor by them.
+pub fn run(name: &str, trial: fn(), is_beside_others: bool) {
+    // Held by the trials that run; whoever runs again waits until it is the only one.
+    static RUNNING: RwLock<()> = RwLock::new(());
     ROWS.with_borrow_mut(Vec::clear);
+    let running = RUNNING.read().unwrap_or_else(PoisonError::into_inner);
     let before = Machine::now();
     let Err(failure) = catch_unwind(AssertUnwindSafe(trial)) else { return };
-    let mut why = ROWS.take();
-    why.extend(before.noise_until(&Machine::now()));
+    drop(running);
+    let (mut why, after) = (ROWS.take(), Machine::now());
+    why.extend(before.noise_until(&after));
+    why.extend(before.crowded_until(&after).filter(|_| is_beside_others));
     if why.is_empty() {
         resume_unwind(failure);
     }
     AGAIN.fetch_add(1, Ordering::Relaxed);
     eprintln!("AGAIN: {name}: the machine was not quiet: {}", why.join("; "));
+    let _alone = RUNNING.write().unwrap_or_else(PoisonError::into_inner);
     trial();
 }
 
@@ -69,6 +79,8 @@ struct Machine {
     at: Instant,
     /// Time in which nobody could go on for want of a disk, and for want of memory.
     stalls: [(&'static str, Duration); 2],
+    /// Time in which somebody waited for a processor; `None` where the kernel does not count it.
+    crowded: Option<Duration>,
     stolen: Duration,
     cores: usize,
 }
@@ -81,7 +93,8 @@ impl Machine {
             first.split_whitespace().nth(8).and_then(|it| it.parse().ok()).unwrap_or(0);
         Machine {
             at: clock::now(),
-            stalls: [("io", stall("io")), ("memory", stall("memory"))],
+            stalls: ["io", "memory"].map(|what| (what, stall(what, "full").unwrap_or_default())),
+            crowded: stall("cpu", "some"),
             stolen: TICK * ticks,
             cores: stat.lines().filter(|line| line.starts_with("cpu")).count().saturating_sub(1),
         }
@@ -100,13 +113,23 @@ impl Machine {
             .then(|| format!("the machine below took {stolen:?} of {seconds:.1} s"));
         stalls.chain(taken).collect()
     }
+
+    /// Why neighbours may have kept a trial from a processor until `end`: they did, or nobody
+    /// counts it.
+    fn crowded_until(&self, end: &Machine) -> Option<String> {
+        let (Some(before), Some(after)) = (self.crowded, end.crowded) else {
+            return Some("it ran beside others".to_owned());
+        };
+        let (waited, time) = (after.saturating_sub(before), end.at.since(self.at));
+        (waited.as_secs_f64() > time.as_secs_f64() * CROWDED_MAX)
+            .then(|| format!("somebody waited for a processor for {waited:.1?}"))
+    }
 }
 
-/// `full ... total=` of the kernel's pressure stall information, microseconds; zero where the
+/// `total=` of the kernel's pressure stall information in the line that begins so; `None` where the
 /// kernel has none.
-fn stall(resource: &str) -> Duration {
-    let text = read_to_string(format!("/proc/pressure/{resource}")).unwrap_or_default();
-    let full = text.lines().find(|line| line.starts_with("full"));
-    let total = full.and_then(|line| line.rsplit_once("total=")?.1.parse().ok());
-    Duration::from_micros(total.unwrap_or(0))
+fn stall(resource: &str, line: &str) -> Option<Duration> {
+    let text = read_to_string(format!("/proc/pressure/{resource}")).ok()?;
+    let line = text.lines().find(|text| text.starts_with(line))?;
+    Some(Duration::from_micros(line.rsplit_once("total=")?.1.parse().ok()?))
 }

@@ -78,19 +78,36 @@ fn settings(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
 
 /// Ids of the processes that carry the program's mark.
 pub fn processes(program: &Program) -> Vec<u32> {
-    let mark = format!("{MARK}={}", program.mark());
-    all_processes()
-        .filter(|id| {
-            let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-            environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes())
-        })
-        .collect()
+    all_processes().filter(|&id| mark_of(id).as_deref() == Some(program.mark())).collect()
+}
+
+/// The mark of a trial's program on a process.
+fn mark_of(process: u32) -> Option<String> {
+    let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+    let mark = format!("{MARK}=");
+    let found =
+        environment.split(|&byte| byte == 0).find_map(|it| it.strip_prefix(mark.as_bytes()));
+    found.map(|value| String::from_utf8_lossy(value).into_owned())
 }
 
 fn all_processes() -> impl Iterator<Item = u32> {
     fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+/// Whether nothing of the program can be in this process: it is the trials' own, or one that a
+/// trial started by itself, or another trial's program's. The kernel gives the number of a
+/// namespace that is gone to the next one, and that may be theirs.
+fn is_others(process: u32, program: &Program) -> bool {
+    if let Some(mark) = mark_of(process) {
+        return mark != program.mark();
+    }
+    let parent = || {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
+    };
+    process == std::process::id() || parent() == Some(std::process::id())
 }
 
 /// `net:[inode]` of every network namespace that these processes are in, with any thread, or hold
@@ -136,7 +153,8 @@ pub fn assert_nothing_left(
 ) {
     until("its processes are gone", PATIENCE, || processes(program).is_empty());
     until("its namespaces are gone", PATIENCE, || {
-        namespaces(all_processes()).is_disjoint(namespaces_seen)
+        let others = all_processes().filter(|&id| !is_others(id, program));
+        namespaces(others).is_disjoint(namespaces_seen)
     });
     assert_eq!(program.scratch(), Vec::<PathBuf>::new(), "scratch directories");
     assert_eq!(journals(supervisors), Vec::<PathBuf>::new(), "journals");

@@ -2,7 +2,8 @@
 //! receiver's, each of which sees its own end alone.
 
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use fullpipe_kernel::network::netns::NetNs;
 use fullpipe_lab::{SERVER_ADDRESS, join_hosts};
@@ -135,21 +136,32 @@ fn wrong(document: &Value, (limits, cause): (&[&str], &str)) -> Option<String> {
 /// How many causes may need a second attempt. On a machine that is busy with something else, the
 /// receiver's kernel drops what arrives, and then that is what limits the transfer.
 const AGAIN_MOST: usize = 2;
+/// Transfers of 200 Mbit/s and less that run at the same time: each takes some fifth of a processor.
+const AT_A_TIME: usize = 3;
 
 fn planted_causes() {
     let program = Program::new();
-    let mut failures = Vec::new();
-    let mut again = Vec::new();
-    for planted in &CAUSES {
-        if told_wrongly(&program, planted).is_empty() {
-            continue;
+    let (fast, usual): (Vec<_>, Vec<_>) =
+        CAUSES.iter().partition(|planted| planted.scenario[2].contains("gbit"));
+    let (waiting, wrong) = (Mutex::new(usual.into_iter()), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(planted) = { waiting.lock().unwrap().next() } {
+            if !told_wrongly(&program, planted).is_empty() {
+                wrong.lock().unwrap().push(planted);
+            }
         }
+    };
+    thread::scope(|scope| (0..AT_A_TIME).for_each(|_| drop(scope.spawn(work))));
+    let mut again = wrong.into_inner().unwrap();
+    again.extend(fast.into_iter().filter(|planted| !told_wrongly(&program, planted).is_empty()));
+    let mut failures = Vec::new();
+    for planted in &again {
         eprintln!("{}: once more, as the machine was perhaps busy", planted.name);
-        again.push(planted.name);
         failures.extend(told_wrongly(&program, planted));
     }
     assert!(failures.is_empty(), "{failures:#?}");
-    assert!(again.len() <= AGAIN_MOST, "these were right only in the second attempt: {again:?}");
+    let names: Vec<_> = again.iter().map(|planted| planted.name).collect();
+    assert!(again.len() <= AGAIN_MOST, "these were right only in the second attempt: {names:?}");
 }
 
 /// What either end says wrongly of a planted cause.

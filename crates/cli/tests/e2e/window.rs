@@ -322,11 +322,10 @@ fn a_budget_bounds_all_together() {
 /// Four that start on one control group at the same time: one follows it, and the others name it.
 fn of_four_that_start_together_one_runs() {
     let program = Program::new();
-    let mount = cgroup_mounts().into_iter().next().expect("cgroup v2 is mounted");
-    let group = mount.join(format!("fullpipe-trial-{}", std::process::id()));
-    std::fs::create_dir(&group).unwrap();
+    let trial = TrialGroup::new("fullpipe-four");
+    let group = trial.0.to_str().unwrap();
     for _ in 0..3 {
-        let words = ["window", "run", "--cgroup", group.to_str().unwrap()];
+        let words = ["window", "run", "--cgroup", group];
         let mut running: Vec<Running> =
             (0..4).map(|_| program.start(&mut program.command(&words))).collect();
         let wait = Duration::from_secs(30);
@@ -335,15 +334,14 @@ fn of_four_that_start_together_one_runs() {
             running.iter_mut().map(Running::has_ended).filter(|&has_ended| has_ended).count() == 3
         });
         let status = program.run(&["window", "status"]);
-        let on_group = status.out.matches(group.to_str().unwrap()).count();
+        let on_group = status.out.matches(group).count();
         assert_eq!(on_group, 1, "{status:?}");
-        let stopped = program.run(&["window", "stop", "--cgroup", group.to_str().unwrap()]);
+        let stopped = program.run(&["window", "stop", "--cgroup", group]);
         assert_eq!(stopped.code, Some(0), "{stopped:?}");
         let mut codes: Vec<_> = running.into_iter().map(|one| one.end().code).collect();
         codes.sort_unstable();
         assert_eq!(codes, [Some(2), Some(2), Some(2), Some(130)]);
     }
-    std::fs::remove_dir(&group).unwrap();
 }
 
 fn an_agent_on_a_program_is_stopped() {
