@@ -80,9 +80,12 @@ impl Program {
             fs::create_dir(place.path().join(folder)).unwrap();
         }
         if user == User::Ordinary {
-            // The target directory may be where that user cannot look.
+            // The target directory may be where that user cannot look. Another process copies: what
+            // a neighbouring trial starts here meanwhile would have the copy open for writing, and
+            // nobody could run it.
             let copy = place.path().join("fullpipe");
-            fs::copy(&binary, &copy).unwrap();
+            let copied = Command::new("cp").args([&binary, &copy]).status().unwrap();
+            assert!(copied.success(), "copy {}: {copied}", binary.display());
             binary = copy;
             for folder in ["", "work", "tmp"] {
                 std::os::unix::fs::chown(place.path().join(folder), Some(1000), Some(1000))
