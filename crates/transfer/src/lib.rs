@@ -58,8 +58,8 @@ pub use download::{
     download_all,
 };
 pub use get::{
-    Connections, Diagnosis, Family, GetError, GetEvent, GetOptions, GetRequest, Got, Kept,
-    LimiterKind, Reason, Step, Target, get,
+    Connections, Diagnosis, Distrusted, Family, GetError, GetEvent, GetNotice, GetOptions,
+    GetRequest, Got, Kept, LimiterKind, Reason, Step, Target, get,
 };
 pub use server::{Limits, Served, Server, ServerError, ServerOptions};
 pub use stop::Stop;

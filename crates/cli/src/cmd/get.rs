@@ -297,8 +297,8 @@ impl Get {
             if let GetEvent::Connected { local, peer } = &event {
                 diagnosing.look_at(*local, *peer);
             }
-            if let (GetEvent::Notice(text), false) = (&event, self.silent) {
-                bar.with_bar_hidden(|| remark(&format!("get: {text}")));
+            if let (GetEvent::Notice(notice), false) = (&event, self.silent) {
+                bar.with_bar_hidden(|| remark(&format!("get: {}", Sentence::from(notice).here())));
             }
             bar.show(&event, diagnosis.get());
         });

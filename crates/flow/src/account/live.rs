@@ -21,8 +21,14 @@ const GONE_AFTER: u8 = 3;
 /// Below this round trip an answer may come within the millisecond of its question.
 const NEAR: Duration = Duration::from_millis(2);
 
-/// A window in which nothing can be sent.
-const SHUT: Option<Window> = Some(Window::new(Bytes::ZERO));
+/// Whether nothing can be sent into a window: it is zero, or has no room for a segment, and more
+/// waits to be sent than it has room for (RFC 9293 section 3.8.6.2.1).
+fn shuts(window: Option<Window>, segment: Bytes, waits: Bytes) -> bool {
+    window.is_some_and(|window| {
+        let room = window.bytes();
+        room == Bytes::ZERO || (room < segment && room < waits)
+    })
+}
 
 /// Where the time of a socket went since it was first looked at. Each part only grows.
 #[derive(Debug, Clone)]
@@ -129,11 +135,14 @@ impl LiveAccount {
             let is_gone = info.retransmits >= GONE_AFTER;
             return Some(if is_gone { Spent::Gone(self.peer()) } else { Spent::Timeout });
         }
-        if sends && info.unacked == 0 && !moved.was_sent && info.snd_wnd == SHUT {
+        let is_shut = shuts(info.snd_wnd, info.snd_mss, now.wqueue);
+        if sends && info.unacked == 0 && !moved.was_sent && is_shut {
             return Some(Spent::WindowShut(self.peer()));
         }
         let holds = now.rqueue > Bytes::ZERO && !moved.was_received;
-        (holds && info.rcv_wnd == SHUT).then_some(Spent::WindowShut(self.here))
+        // What waits at the other end is more than one segment, as this end has data unread.
+        let is_shut = shuts(info.rcv_wnd, info.rcv_mss, info.rcv_mss);
+        (holds && is_shut).then_some(Spent::WindowShut(self.here))
     }
 
     /// Notes who spoke.
@@ -328,6 +337,22 @@ mod tests {
             info.snd_wnd = Some(Window::new(Bytes::ZERO));
         });
         assert_eq!(shut, (Owner::ServerApplication, Cause::WindowShut, 1000));
+        // A segment has 64 kB on loopback; 13 kB are no room for it.
+        let small = |room: u64, waits: u64| {
+            move |sample: &mut Sample, info: &mut TcpInfo| {
+                sample.wqueue = Bytes::new(waits);
+                info.snd_mss = Bytes::new(65_483);
+                info.snd_wnd = Some(Window::new(Bytes::new(room)));
+            }
+        };
+        for (room, waits, is_shut) in
+            [(13_312, 100_000, true), (13_312, 10_000, false), (65_536, 100_000, false)]
+        {
+            let change = small(room, waits);
+            let samples = [look(CLIENT, 0, change), look(CLIENT, 1, change)];
+            let cause = account(End::Sender, &samples)[0].1;
+            assert_eq!(cause == Cause::WindowShut, is_shut, "{room} {waits}: {cause:?}");
+        }
         let unread = state(|sample, info| {
             sample.rqueue = Bytes::new(65_536);
             info.rcv_wnd = Some(Window::new(Bytes::ZERO));

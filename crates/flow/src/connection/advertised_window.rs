@@ -35,6 +35,14 @@ impl AdvertisedWindow {
         }
     }
 
+    /// Whether the last window leaves an end that has nothing in flight too little to send: less
+    /// than a full segment, and less than half of the largest window so far, for which it waits
+    /// (RFC 9293 section 3.8.6.2.1). On loopback a segment has 64 kB.
+    pub fn holds_back(&self, full: u64) -> bool {
+        let (_, most) = self.range;
+        self.last.is_some_and(|last| last == 0 || u64::from(last) < full.min(u64::from(most) / 2))
+    }
+
     /// Notes the window of a SYN.
     pub fn note_syn(&mut self, field: u16) {
         self.syn = field;

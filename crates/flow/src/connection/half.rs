@@ -172,6 +172,12 @@ impl Half {
         self.window.last.filter(|window| is_known || *window == 0)
     }
 
+    /// Whether the last window that it advertised leaves the other end, whose segments are as large
+    /// as `full`, too little to send once all of its data is acknowledged.
+    pub fn holds_back(&self, full: u64) -> bool {
+        self.known_window().is_some() && self.window.holds_back(full)
+    }
+
     /// The largest segment of its data so far.
     pub fn segment_size(&self) -> Bytes {
         Bytes::new(self.segment.get().into())

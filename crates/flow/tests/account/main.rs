@@ -438,6 +438,53 @@ fn a_window_that_stays_shut_and_one_that_opens() {
     assert_eq!(opens.last_wait, None);
 }
 
+/// A window that has no room for a segment holds the sender as one of zero does (RFC 9293 section
+/// 3.8.6.2.1); it probes, or sends what fits, after its timer. On loopback a segment has 64 kB.
+#[test]
+fn a_window_with_no_room_for_a_segment_is_shut() {
+    // Segments of 8 kB.
+    let begins = AT_SERVER.replace("mss 1460", "mss 8204")
+        + "
+        0.040 > P. 1:101     ack 1 win 512
+        0.041 < .  1:8193    ack 101 win 512
+        0.081 > .  101:101   ack 8193 win 512";
+    let pauses = |window: u16| {
+        parts(&account_until(
+            &format!(
+                "{begins}
+                0.082 < .  8193:16385 ack 101 win 512
+                0.122 > .  101:101    ack 16385 win {window}
+                0.338 < .  16385:16400 ack 101 win 512
+                0.378 > .  101:101    ack 16400 win 512"
+            ),
+            None,
+        ))
+    };
+    // The scale of the trace is 7: 24 is 3 kB, less than half of the largest window and than a
+    // segment; 64 is a segment.
+    let shut = pauses(24);
+    assert!(
+        shut.iter().any(|part| part.starts_with("client_application window_shut 216")),
+        "{shut:?}"
+    );
+    assert!(pauses(64).iter().all(|part| !part.contains("window_shut")), "{:?}", pauses(64));
+    assert!(pauses(64).iter().any(|part| part.contains("paused")), "{:?}", pauses(64));
+    // Data that is still on its way says nothing of what may be sent.
+    let on_its_way = parts(&account_until(
+        &format!(
+            "{begins}
+            0.082 < .  8193:16385  ack 101 win 512
+            0.083 < .  16385:16400 ack 101 win 512
+            0.122 > .  101:101     ack 16385 win 24
+            0.123 > .  101:101     ack 16400 win 512
+            0.423 < .  16400:16500 ack 101 win 512
+            0.463 > .  101:101     ack 16500 win 512"
+        ),
+        None,
+    ));
+    assert!(on_its_way.iter().all(|part| !part.contains("window_shut")), "{on_its_way:?}");
+}
+
 #[test]
 fn small_writes_that_wait_for_a_delayed_ack() {
     let held = account(&format!(

@@ -4,7 +4,7 @@
 use super::connect::Carrier;
 use super::ranges::Worker;
 use super::worker::{Failure, Next, Ready, Shared, Sink, work};
-use super::{Connections, Diagnosis, GetError, GetEvent, Kept, Step};
+use super::{Connections, Diagnosis, GetError, GetEvent, GetNotice, Kept, Step};
 use crate::clock;
 use crate::count::{Controller, Most};
 use fullpipe_model::units::{Bytes, Duration, Instant};
@@ -234,7 +234,9 @@ impl Engine {
         let broken = matches!(error, Some(GetError::Short { .. }));
         match (Next::after(error.is_none(), hopeless, broken, running), error) {
             (Next::Fewer, error) => {
-                self.refused(running, &error.map_or_else(|| why.into(), |e| e.to_string()));
+                self.controller.refused(clock::now(), running);
+                self.fixed = self.fixed.map(|fixed| fixed.min(running));
+                self.notice(GetNotice::Refused { number: running + 1, error, why });
                 Ok(())
             }
             (Next::Again, Some(error)) => self.retry(error),
@@ -243,11 +245,8 @@ impl Engine {
         }
     }
 
-    fn refused(&mut self, running: usize, why: &str) {
-        self.controller.refused(clock::now(), running);
-        self.fixed = self.fixed.map(|fixed| fixed.min(running));
-        let text = format!("connection {} was refused ({why}): {running} stay", running + 1);
-        self.shared.events.borrow_mut().push(GetEvent::Notice(text));
+    fn notice(&self, notice: GetNotice) {
+        self.shared.events.borrow_mut().push(GetEvent::Notice(notice));
     }
 
     fn retry(&mut self, error: GetError) -> Result<(), GetError> {
@@ -258,8 +257,7 @@ impl Engine {
         self.failures += 1;
         self.fared.retries += 1;
         let delay = backoff(self.failures);
-        let text = format!("{error}; trying again in {delay}");
-        self.shared.events.borrow_mut().push(GetEvent::Notice(text));
+        self.notice(GetNotice::Again { error, delay });
         self.spawn(None, delay);
         Ok(())
     }
@@ -285,8 +283,7 @@ impl Engine {
         self.failures += 1;
         self.fared.retries += 1;
         let delay = backoff(self.restarts);
-        let text = format!("{error}; from the first byte again in {delay}");
-        self.shared.events.borrow_mut().push(GetEvent::Notice(text));
+        self.notice(GetNotice::Anew { error, delay });
         self.spawn(None, delay);
         Ok(())
     }

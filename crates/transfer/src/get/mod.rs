@@ -21,6 +21,7 @@ mod answer;
 mod connect;
 mod engine;
 mod error;
+mod notice;
 mod open;
 mod options;
 mod part;
@@ -33,6 +34,7 @@ mod worker;
 
 pub use crate::count::{Reason, Step};
 pub use error::{GetError, Kept};
+pub use notice::{Distrusted, GetNotice};
 pub use options::{
     Connections, Diagnosis, Family, GetEvent, GetOptions, GetRequest, Got, LimiterKind, Target,
 };
@@ -126,7 +128,7 @@ impl Fetch<'_> {
         let sink = Sink::open(&self.request.target)?;
         let earlier = match &sink {
             Sink::Part(part) if !options.restart => part.earlier().unwrap_or_else(|why| {
-                (self.tell)(GetEvent::Notice(format!("{why}: from the first byte")));
+                (self.tell)(GetEvent::Notice(GetNotice::Distrusted(why)));
                 None
             }),
             _ => None,
@@ -175,7 +177,7 @@ impl Fetch<'_> {
                 {
                     retries += 1;
                     let delay = engine::backoff(retries);
-                    (self.tell)(GetEvent::Notice(format!("{error}; trying again in {delay}")));
+                    (self.tell)(GetEvent::Notice(GetNotice::Again { error, delay }));
                     tokio::time::sleep(delay.into()).await;
                 }
                 other => return other.map(|opening| (opening, retries)),
@@ -194,8 +196,9 @@ impl Fetch<'_> {
         let (continues, mut timing) = (opening.continues, opening.timing);
         let plan = begin(&sink, earlier.as_ref().filter(|_| continues), &head)?;
         if let Some(record) = earlier.as_ref().filter(|_| !continues) {
-            let why = if record.url == url.as_str() { ANOTHER_FILE } else { ANOTHER_URL };
-            (self.tell)(GetEvent::Notice(why.into()));
+            let is_same = record.url == url.as_str();
+            let notice = if is_same { GetNotice::AnotherFile } else { GetNotice::AnotherUrl };
+            (self.tell)(GetEvent::Notice(notice));
         }
         let (length, resumed) = (plan.length(), if continues { plan.done() } else { 0 });
         let (length, resumed) = (length.map(Bytes::new), Bytes::new(resumed));
@@ -203,7 +206,7 @@ impl Fetch<'_> {
         (self.tell)(GetEvent::Started { length, resumed, timing });
         let one_connection = alone(&plan, &sink, &config.options);
         if let Some(why) = one_connection {
-            (self.tell)(GetEvent::Notice(format!("one connection, because {why}")));
+            (self.tell)(GetEvent::Notice(GetNotice::OneConnection(why)));
         }
         let in_parts = plan.in_parts().is_ok() && matches!(sink, Sink::Part(_));
         let (peer, status) = (carrier.peer, answer.status().as_u16());
@@ -242,12 +245,6 @@ impl Fetch<'_> {
         })
     }
 }
-
-/// Said where an earlier run's bytes are of no use.
-const ANOTHER_FILE: &str =
-    "the file is another than in the earlier run, or cannot be continued: from its first byte";
-const ANOTHER_URL: &str =
-    "the earlier run fetched another URL into this file: from the first byte of this one";
 
 /// Why a file comes by one connection although more were allowed.
 fn alone(plan: &RangePlan, sink: &Sink, options: &GetOptions) -> Option<&'static str> {

@@ -5,7 +5,7 @@ use super::answer::{Head, field};
 use super::connect::{Carrier, ConnectConfig, connect};
 use super::part::ResumeRecord;
 use super::plan::{Opened, Refusal, opened};
-use super::{GetError, GetEvent, GetOptions};
+use super::{GetError, GetEvent, GetNotice, GetOptions};
 use crate::{Timing, clock};
 use bytes::Bytes as Buffer;
 use fullpipe_model::units::{Duration, Instant};
@@ -165,15 +165,11 @@ fn say(options: &GetOptions, url: &Url, next: &Url, leaves: bool, tell: &mut dyn
         .filter(|name| !PUBLIC.iter().any(|public| name.eq_ignore_ascii_case(public.as_str())));
     let names: Vec<&str> = secret.collect();
     if leaves && !names.is_empty() {
-        let host = &next[url::Position::BeforeHost..url::Position::AfterPort];
-        let names = names.join(", ");
-        let text = format!("redirected to another server, {host}: not sent there: {names}");
-        tell(GetEvent::Notice(text));
+        let host = next[url::Position::BeforeHost..url::Position::AfterPort].to_owned();
+        tell(GetEvent::Notice(GetNotice::Withheld { host, fields: names.join(", ") }));
     }
     if url.scheme() == "https" && next.scheme() == "http" {
-        let text = "redirected from https to http, where anyone on the path can read and change \
-                    the file: followed, because --sha256 checks it";
-        tell(GetEvent::Notice(text.into()));
+        tell(GetEvent::Notice(GetNotice::Unprotected));
     }
 }
 

@@ -1,5 +1,6 @@
 //! What to fetch, how, and what came of it.
 
+use super::GetNotice;
 use crate::Timing;
 use crate::count::Step;
 use fullpipe_model::limit::Limit;
@@ -152,7 +153,7 @@ impl Default for GetOptions {
 }
 
 /// What an observer hears.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub enum GetEvent {
     /// A connection was made.
     Connected {
@@ -179,8 +180,8 @@ pub enum GetEvent {
         /// Connections that fetch.
         connections: usize,
     },
-    /// Something that the user should know: a sentence.
-    Notice(String),
+    /// Something that the user should know.
+    Notice(GetNotice),
 }
 
 /// What the diagnosis says of a download that runs. Whoever watches the sockets writes it, from any

@@ -12,7 +12,7 @@
 //! a link, is never followed or written to: it is removed, and a fresh file takes its place. The
 //! final file is a fresh one of the caller's, with the mode that the directory and the umask give.
 
-use super::{GetError, Kept};
+use super::{Distrusted, GetError, Kept};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -141,23 +141,33 @@ impl PartFile {
     }
 
     /// The record of an earlier run, if its bytes are here; or why there is none to be used.
-    pub(super) fn earlier(&self) -> Result<Option<ResumeRecord>, String> {
+    pub(super) fn earlier(&self) -> Result<Option<ResumeRecord>, Distrusted> {
         if let Some(why) = self.replaced {
-            return Err(named(&self.part, why));
+            return Err(Distrusted::new(&self.part, why));
         }
         let file = match look(&self.record) {
             Ok(FoundPart::Nothing) => return Ok(None),
             Ok(FoundPart::Ours(file)) => file,
-            Ok(FoundPart::Foreign(why, _)) => return Err(named(&self.record, why)),
-            Err(error) => return Err(named(&self.record, &format!("cannot be read: {error}"))),
+            Ok(FoundPart::Foreign(why, _)) => return Err(Distrusted::new(&self.record, why)),
+            Err(error) => {
+                let cause = format!(": {error}");
+                return Err(Distrusted {
+                    cause,
+                    ..Distrusted::new(&self.record, "cannot be read")
+                });
+            }
         };
         let mut text = Vec::new();
         let read = file.take(MOST_RECORD).read_to_end(&mut text);
         let record = read.ok().and_then(|_| ResumeRecord::parse(&text));
-        let record = record.ok_or_else(|| named(&self.record, "is no record of this version"))?;
+        let record =
+            record.ok_or_else(|| Distrusted::new(&self.record, "is no record of this version"))?;
         let here = self.file.metadata().map_or(0, |data| data.len());
         let last = record.done.last().map_or(0, |(_, end)| *end);
-        if last <= here { Ok(Some(record)) } else { Err(named(&self.part, "lacks bytes")) }
+        if last > here {
+            return Err(Distrusted::new(&self.part, "lacks bytes"));
+        }
+        Ok(Some(record))
     }
 
     /// Forgets what is there.
@@ -240,7 +250,7 @@ impl PartFile {
 
     fn give_name(&self, length: u64) -> io::Result<()> {
         if !is_at(&self.file, &self.part)? {
-            return Err(io::Error::other(named(&self.part, "is another file now")));
+            return Err(io::Error::other(format!("{} is another file now", self.part.display())));
         }
         self.file.set_len(length)?;
         if let Some(mode) = self.usual_mode() {
@@ -264,10 +274,6 @@ impl PartFile {
 }
 
 /// What is said of the file at `path`.
-fn named(path: &Path, what: &str) -> String {
-    format!("{} {what}", path.display())
-}
-
 /// What has this name, without following it if it is a link, and without waiting if it is a pipe.
 fn look(path: &Path) -> io::Result<FoundPart> {
     let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;

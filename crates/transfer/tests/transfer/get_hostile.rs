@@ -297,8 +297,8 @@ fn several_connections_share_a_file_and_a_refused_one_is_left_out() {
     let request =
         GetRequest { url: origin.url(), target: Target::File(place.file()), options: options(4) };
     get(&request, &Diagnosis::default(), &Stop::new(), &mut |event| {
-        if let GetEvent::Notice(text) = event {
-            notices.push(text);
+        if let GetEvent::Notice(notice) = event {
+            notices.push(notice.to_string());
         }
     })
     .unwrap();

@@ -2,7 +2,7 @@
 
 use super::{Sentence, told};
 use crate::sentence::phrases::chinese as phrase;
-use fullpipe_transfer::{DownloadError, GetError, Kept, ServerError};
+use fullpipe_transfer::{Distrusted, DownloadError, GetError, GetNotice, Kept, ServerError};
 
 impl From<&GetError> for Sentence {
     fn from(error: &GetError) -> Sentence {
@@ -87,6 +87,40 @@ fn later(error: &GetError) -> String {
     }
 }
 
+impl From<&GetNotice> for Sentence {
+    fn from(notice: &GetNotice) -> Sentence {
+        let chinese = match notice {
+            GetNotice::Distrusted(Distrusted { path, why, cause }) => {
+                format!("{} {}{cause}：从第一个字节开始", path.display(), phrase(why))
+            }
+            GetNotice::AnotherFile => {
+                "文件与上次运行的不是同一个，或无法继续：从其第一个字节开始".to_owned()
+            }
+            GetNotice::AnotherUrl => {
+                "上次运行把另一个 URL 下载到此文件：从本次 URL 的第一个字节开始".to_owned()
+            }
+            GetNotice::OneConnection(why) => format!("只用一个连接：{}", phrase(why)),
+            GetNotice::Refused { number, error, why } => {
+                let why = error.as_ref().map_or_else(|| phrase(why).to_owned(), chinese);
+                format!("第 {number} 个连接被拒绝（{why}）：保留 {} 个", number - 1)
+            }
+            GetNotice::Again { error, delay } => format!("{}；{delay} 后再试", chinese(error)),
+            GetNotice::Anew { error, delay } => {
+                format!("{}；{delay} 后从第一个字节重新开始", chinese(error))
+            }
+            GetNotice::Withheld { host, fields } => {
+                format!("被重定向到另一台服务器 {host}：未向其发送 {fields}")
+            }
+            GetNotice::Unprotected => {
+                "从 https 重定向到 http，路径上的任何人都能读取和更改文件：仍然\
+                                       继续，因为有 --sha256 校验"
+                    .to_owned()
+            }
+        };
+        told(notice, chinese)
+    }
+}
+
 fn advice(status: u16) -> &'static str {
     match status {
         401 | 403 => "可能需要凭证：-H 'Authorization: ..'",
@@ -157,5 +191,41 @@ impl From<&ServerError> for Sentence {
             ),
         };
         told(error, chinese)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn each_notice_names_the_same_things_in_each_language() {
+        let error = || GetError::Changed { url: "http://a.example/f".into(), what: "ETag".into() };
+        let delay = fullpipe_model::units::Duration::from_secs(2);
+        let path = PathBuf::from("/tmp/f.part");
+        let left = Distrusted { path, why: "cannot be read", cause: ": EIO".into() };
+        let why = "it does not say how long the file is";
+        let withheld =
+            GetNotice::Withheld { host: "b.example:80".into(), fields: "X-Key, Cookie".into() };
+        for (notice, named) in [
+            (GetNotice::Distrusted(left), &["/tmp/f.part", "EIO"][..]),
+            (GetNotice::AnotherFile, &[]),
+            (GetNotice::AnotherUrl, &["URL"]),
+            (GetNotice::OneConnection(why), &[]),
+            (GetNotice::Refused { number: 3, error: None, why }, &["3", "2"]),
+            (GetNotice::Refused { number: 3, error: Some(error()), why: "" }, &["a.example"]),
+            (GetNotice::Again { error: error(), delay }, &["a.example", "ETag", "2 s"]),
+            (GetNotice::Anew { error: error(), delay }, &["a.example", "ETag", "2 s"]),
+            (withheld, &["b.example:80", "X-Key, Cookie"]),
+            (GetNotice::Unprotected, &["https", "--sha256"]),
+        ] {
+            let sentence = Sentence::from(&notice);
+            for word in named {
+                assert!(sentence.english().contains(word), "{word}: {}", sentence.english());
+                assert!(sentence.chinese().contains(word), "{word}: {}", sentence.chinese());
+            }
+            assert!(!sentence.chinese().contains(why), "{}", sentence.chinese());
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What to try, after a cause.
 
 /// By the English, in its order.
-pub const ADVICE: [(&str, &str); 86] = [
+pub const ADVICE: [(&str, &str); 100] = [
     (
         "a device name has 1 to 15 bytes, without '/', '%' and blanks",
         "设备名为 1 到 15 个字节，不含 '/'、'%' 和空白",
@@ -238,4 +238,24 @@ pub const ADVICE: [(&str, &str); 86] = [
     ("it belongs to another user", "它属于另一个用户"),
     ("its owner cannot be read", "无法读取它的所有者"),
     ("others can write to it (chmod go-w mends that)", "其他用户可以写入它（chmod go-w 可纠正）"),
+    ("the output takes bytes in order alone", "输出只按顺序接收字节"),
+    ("it has no ranges: it sends whole files only", "服务器不支持范围请求：只发送完整的文件"),
+    (
+        "it does not say that it has ranges (Accept-Ranges)",
+        "服务器没有说明支持范围请求（Accept-Ranges）",
+    ),
+    ("it does not say how long the file is", "服务器没有说明文件有多长"),
+    (
+        "it sends neither a strong ETag nor an old enough Last-Modified to know the file by",
+        "服务器既没有发送强 ETag，也没有发送足够早的 Last-Modified，无法认出文件",
+    ),
+    ("it does not say which file its part is of", "服务器没有说明它发送的部分属于哪个文件"),
+    ("is a symbolic link", "是符号链接"),
+    ("is no plain file", "不是普通文件"),
+    ("belongs to another user", "属于另一个用户"),
+    ("may be written by other users", "其他用户可以写入"),
+    ("has a second name (a hard link)", "有另一个名字（硬链接）"),
+    ("cannot be read", "无法读取"),
+    ("is no record of this version", "不是此版本的记录"),
+    ("lacks bytes", "缺少字节"),
 ];

@@ -49,7 +49,8 @@ pub(super) struct LedgerEvent {
     pub has_all: bool,
     /// It acknowledges data that was not captured.
     pub has_unseen: bool,
-    /// The window that it advertises is zero; `None` where it advertises none.
+    /// The window that it advertises is zero, or too little for the other end, which has nothing in
+    /// flight; `None` where it advertises none.
     pub is_shut: Option<bool>,
     pub closes: Option<Closes>,
     /// How its data begins.

@@ -29,8 +29,9 @@ impl Tracker {
             (true, false) => What::Syn,
             (true, true) => What::SynAck,
             _ if is_probe => {
-                let is_keep_alive = receiver.known_window() != Some(0);
-                if is_keep_alive { What::KeepAlive } else { What::Ack }
+                // Where too little may be sent, it asks for more.
+                let is_held_back = receiver.holds_back(sender.segment_size().get());
+                if is_held_back { What::Ack } else { What::KeepAlive }
             }
             _ if length == 0 => What::Ack,
             _ if corrected.labels.contains(Label::Retransmission) => {
@@ -44,13 +45,15 @@ impl Tracker {
             flags.any(Flags::FIN).then_some(Closes::Fin)
         };
         let advertises = flags.any(Flags::ACK) && !flags.any(Flags::SYN | Flags::RST);
+        let has_all = flags.any(Flags::ACK) && receiver.is_all_acknowledged_by(segment.ack);
+        let holds_back = has_all && sender.holds_back(receiver.segment_size().get());
         let mut event = LedgerEvent {
             at,
             from: from as u8,
             what,
-            has_all: flags.any(Flags::ACK) && receiver.is_all_acknowledged_by(segment.ack),
+            has_all,
             has_unseen: wireshark.contains(Label::AckLostSegment),
-            is_shut: advertises.then_some(segment.window == 0),
+            is_shut: advertises.then_some(segment.window == 0 || holds_back),
             closes,
             start: segment.payload_start,
             is_pushed: flags.any(Flags::PSH),
