@@ -3,6 +3,7 @@
 
 use super::DataSeen;
 use crate::capture::segment::{ApplicationProtocol, PayloadStart, SshSoftware};
+use crate::connection::Greeting;
 use fullpipe_model::units::Bytes;
 
 /// A window above TCP.
@@ -39,13 +40,14 @@ impl ProtocolWindow {
         let (sender, receiver) = (seen.facts().begins, seen.receiver_facts().begins);
         let protocol = seen.connection.protocol;
         let is_ssh = protocol == Some(ApplicationProtocol::Ssh);
-        let is_http2 = [sender, receiver].iter().any(|begins| {
-            // What the server chose is encrypted, and many captures are cut before the offer.
-            matches!(
-                begins,
-                PayloadStart::Http2Preface
-                    | PayloadStart::ClientHello { offers_http2: Some(true) | None }
-            )
+        // What the server of TLS chose is encrypted from 1.3 on, and many captures are cut before
+        // the offer.
+        let greeting = seen.connection.greeting.as_deref();
+        let may_be_http2 = greeting.is_none_or(Greeting::may_have_http2);
+        let is_http2 = [sender, receiver].iter().any(|begins| match begins {
+            PayloadStart::Http2Preface | PayloadStart::Says(ApplicationProtocol::Http2) => true,
+            PayloadStart::ClientHello => may_be_http2,
+            _ => false,
         });
         let software = match receiver {
             PayloadStart::Ssh(software) => software,
@@ -87,7 +89,9 @@ impl ProtocolWindow {
         match self {
             ProtocolWindow::SftpRequests(_) => true,
             // They ask, and are answered, whichever way the data goes.
-            ProtocolWindow::Of(protocol) => !matches!(protocol, ApplicationProtocol::Rsync),
+            ProtocolWindow::Of(protocol) => {
+                !matches!(protocol, ApplicationProtocol::Mqtt | ApplicationProtocol::Rsync)
+            }
             ProtocolWindow::SshChannel(_) | ProtocolWindow::Http2 | ProtocolWindow::Unknown => {
                 false
             }
