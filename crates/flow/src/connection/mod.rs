@@ -57,6 +57,7 @@ pub(crate) use tracker::{CapturedSegment, Finished, Opening, Seen, Tracker};
 pub use vantage::{Place, Vantage, Warning};
 
 use crate::capture::segment::{ApplicationProtocol, PayloadStart};
+use crate::windows::OwnWindows;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use histogram::Histogram;
 use std::net::SocketAddr;
@@ -121,6 +122,9 @@ pub struct Connection {
     /// What its ends say of themselves; `None` where that is nothing.
     #[serde(flatten, serialize_with = "greeting_columns")]
     pub greeting: Option<Box<Greeting>>,
+    /// What its user knows of windows above TCP.
+    #[serde(skip)]
+    pub windows: OwnWindows,
     /// Where the capture was taken, as far as times show it.
     pub vantage: Vantage,
     /// Reasons to doubt the facts, from where and how the capture was taken.

@@ -5,7 +5,7 @@ mod data;
 
 use super::closing::Closing;
 use super::completeness::Completeness;
-use super::greeting::{Introduction, Words};
+use super::greeting::{FirstWords, Introduction};
 use super::half::{FinishedHalf, Half, SeriesTimes};
 use super::handshake::Handshake;
 use super::labels::{self, LabelContext, Scale};
@@ -333,7 +333,7 @@ impl Tracker {
         if payload.is_empty() {
             return;
         }
-        let words = Words { from, segment, payload, before: self.halves[from].payload };
+        let words = FirstWords { from, segment, payload, before: self.halves[from].payload };
         if Introduction::wants(self.introduction.as_deref(), &words) {
             self.introduction.get_or_insert_default().hear(words);
         }
@@ -391,6 +391,7 @@ impl Tracker {
             handshake_rtt: self.handshake.rtt(),
             protocol,
             greeting,
+            windows: config.windows,
             vantage: vantage::guess(handshake, data),
             warnings,
             client_to_server,

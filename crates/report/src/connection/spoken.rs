@@ -12,8 +12,11 @@ pub fn spoken(connection: &Connection, language: Language) -> Option<String> {
     let greeting = connection.greeting.as_deref().unwrap_or(&silent);
     let mut parts: Vec<String> = Vec::new();
     if let Some(protocol) = connection.protocol.filter(|one| *one != ApplicationProtocol::Tls) {
-        let version = greeting.protocol_version.as_ref().map(|version| format!(" {version}"));
-        parts.push(format!("{}{}", protocol.name(), version.unwrap_or_default()));
+        parts.push(match (protocol, &greeting.protocol_version) {
+            (ApplicationProtocol::Http1, Some(version)) => format!("http/{version}"),
+            (_, Some(version)) => format!("{} {version}", protocol.name()),
+            (_, None) => protocol.name().to_owned(),
+        });
         if !connection.says_protocol() {
             parts.extend([by_port(language).to_owned()]);
         }

@@ -102,8 +102,13 @@ fn minor_version(mut fields: Fields<'_>, compound: usize) -> Option<usize> {
 pub(super) fn iscsi(payload: &[u8]) -> Option<Box<str>> {
     const HEADER: usize = 48;
     let text = payload.get(HEADER..)?;
-    let mut keys = text.split(|byte| *byte == 0);
-    keys.find_map(|pair| pair.strip_prefix(b"TargetName=")).and_then(token::name)
+    let mut keys = Fields(text);
+    while let Some(pair) = keys.text() {
+        if let Some(target) = pair.strip_prefix(b"TargetName=") {
+            return token::name(target);
+        }
+    }
+    None
 }
 
 /// The version of MQTT in a client's first packet (MQTT 3.1.1 and 5.0, section 3.1).

@@ -68,10 +68,12 @@ impl Greeting {
     /// Whether HTTP/2 may be spoken inside TLS: the server chose it, or the client offers it, or
     /// too little was captured to tell.
     pub fn may_have_http2(&self) -> bool {
-        match self.alpn_chosen {
-            Some(chosen) => chosen.as_str() == "h2",
-            None => self.offers_http2 != Some(false),
-        }
+        self.chose_http2() || (self.alpn_chosen.is_none() && self.offers_http2 != Some(false))
+    }
+
+    /// Whether the server is seen to choose HTTP/2 inside TLS.
+    pub fn chose_http2(&self) -> bool {
+        self.alpn_chosen.is_some_and(|chosen| chosen.as_str() == "h2")
     }
 
     /// The program of one end.
@@ -93,7 +95,7 @@ pub(crate) fn goes_on(start: PayloadStart, payload: &[u8]) -> usize {
 
 /// A segment with words of an end.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Words<'a> {
+pub(crate) struct FirstWords<'a> {
     /// The end, by its number.
     pub from: usize,
     pub segment: &'a Segment,
@@ -123,7 +125,7 @@ pub(crate) struct Introduction {
 
 impl Introduction {
     /// Whether this segment says something, or may go on with what was said.
-    pub fn wants(heard: Option<&Self>, words: &Words<'_>) -> bool {
+    pub fn wants(heard: Option<&Self>, words: &FirstWords<'_>) -> bool {
         let Segment { payload_start, seq, .. } = *words.segment;
         let is_first = payload_start != PayloadStart::Other && words.before < LATEST;
         let goes_on = heard.and_then(|heard| heard.unfinished[words.from].as_ref());
@@ -132,8 +134,8 @@ impl Introduction {
 
     /// Hears a segment that it [wants](Self::wants).
     #[cold]
-    pub fn hear(&mut self, words: Words<'_>) {
-        let Words { from, segment, payload, .. } = words;
+    pub fn hear(&mut self, words: FirstWords<'_>) {
+        let FirstWords { from, segment, payload, .. } = words;
         let start = segment.payload_start;
         let goes_on = self.unfinished[from].take_if(|one| one.next == segment.seq);
         let (start, bytes, missing) = match goes_on {

@@ -25,7 +25,8 @@ fn heard(messages: &[(usize, &[u8])], size: usize) -> Greeting {
             let before = &mut sent[*from];
             let segment = segment(u32::MAX.wrapping_add(*before as u32), piece, piece.len());
             let payload = &piece[..piece.len().min(WORDS_MOST)];
-            let words = Words { from: *from, segment: &segment, payload, before: *before as u64 };
+            let words =
+                FirstWords { from: *from, segment: &segment, payload, before: *before as u64 };
             if Introduction::wants(Some(&introduction), &words) {
                 introduction.hear(words);
             }

@@ -8,7 +8,8 @@ const LONGEST_BANNER: usize = 255;
 /// SSH's version and the software that speaks it.
 pub(super) fn ssh(payload: &[u8]) -> (Option<Token>, Option<Token>) {
     let banner = &payload[..payload.len().min(LONGEST_BANNER)];
-    let mut parts = first_line(banner).splitn(3, |byte| *byte == b'-').skip(1);
+    let line = first_line(banner).unwrap_or_default();
+    let mut parts = line.splitn(3, |byte| *byte == b'-').skip(1);
     let version = parts.next().and_then(Token::of);
     // Comments follow after a space.
     let software = parts.next().unwrap_or_default().split(|byte| *byte == b' ').next();
@@ -17,7 +18,7 @@ pub(super) fn ssh(payload: &[u8]) -> (Option<Token>, Option<Token>) {
 
 /// The version that a daemon or a client of rsync greets with.
 pub(super) fn rsync(payload: &[u8]) -> Option<Token> {
-    let said = first_line(payload).strip_prefix(b"@RSYNCD: ")?;
+    let said = first_line(payload)?.strip_prefix(b"@RSYNCD: ")?;
     let version = said.split(|byte| *byte == b' ').next()?;
     version.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.').then(|| Token::of(version))?
 }
@@ -34,16 +35,18 @@ pub(super) struct HttpHead {
 /// Reads such a head, or what was captured of it.
 pub(super) fn http(payload: &[u8]) -> HttpHead {
     let mut head = HttpHead::default();
-    let line = first_line(payload);
-    let is_answer = line.starts_with(b"HTTP/");
+    let is_answer = payload.starts_with(b"HTTP/");
+    let mut lines = payload.split_inclusive(|byte| *byte == b'\n');
+    let line = lines.next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ');
     if is_answer {
         head.version = words.next().and_then(http_version);
     } else {
         head.method = words.next().and_then(Token::of);
-        head.version = words.nth(1).and_then(http_version);
+        head.version = words.nth(1).filter(|_| line.ends_with(b"\n")).and_then(http_version);
     }
-    for line in payload.split(|byte| *byte == b'\n').skip(1) {
+    // What the capture cut is no value.
+    for line in lines.filter(|line| line.ends_with(b"\n")) {
         let line = line.trim_ascii();
         if line.is_empty() {
             break;
@@ -74,12 +77,11 @@ fn http_version(word: &[u8]) -> Option<Token> {
 /// first, the one that is theirs.
 fn product(value: &[u8]) -> Option<Token> {
     const BROWSERS: [&[u8]; 5] = [b"Firefox/", b"Edg/", b"OPR/", b"Chrome/", b"Version/"];
-    let products = || value.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
-    let first = products().next()?;
+    let first = products(value).next()?;
     if !first.starts_with(b"Mozilla/") {
         return Token::of(first);
     }
-    let own = BROWSERS.iter().find_map(|name| products().find(|word| word.starts_with(name)));
+    let own = BROWSERS.iter().find_map(|name| products(value).find(|word| word.starts_with(name)));
     match own {
         // Safari gives its version by that name.
         Some(version) if version.starts_with(b"Version/") => {
@@ -90,6 +92,10 @@ fn product(value: &[u8]) -> Option<Token> {
     }
 }
 
+fn products(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| *byte == b' ').filter(|word| !word.is_empty())
+}
+
 /// The library of a client of Redis, and its version, each where it says it (`CLIENT SETINFO`).
 pub(super) fn redis(payload: &[u8]) -> (Option<Token>, Option<Token>) {
     (string_behind(payload, b"LIB-NAME"), string_behind(payload, b"LIB-VER"))
@@ -98,14 +104,15 @@ pub(super) fn redis(payload: &[u8]) -> (Option<Token>, Option<Token>) {
 /// The bulk string behind that one.
 fn string_behind(payload: &[u8], key: &[u8]) -> Option<Token> {
     let at = payload.windows(key.len()).position(|part| part.eq_ignore_ascii_case(key))?;
-    let mut lines = payload[at + key.len()..].split(|byte| *byte == b'\n');
-    let is_next = lines.next()? == b"\r" && lines.next()?.starts_with(b"$");
-    lines.next().filter(|_| is_next).and_then(Token::of)
+    let mut lines = payload[at + key.len()..].split_inclusive(|byte| *byte == b'\n');
+    let is_next = lines.next()? == b"\r\n" && lines.next()?.starts_with(b"$");
+    lines.next().filter(|line| is_next && line.ends_with(b"\n")).and_then(Token::of)
 }
 
-/// The first line, without what ends it.
-fn first_line(bytes: &[u8]) -> &[u8] {
-    bytes.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end()
+/// The first line, without what ends it; `None` where the capture cut it.
+fn first_line(bytes: &[u8]) -> Option<&[u8]> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    Some(bytes[..end].trim_ascii_end())
 }
 
 #[cfg(test)]
@@ -123,9 +130,11 @@ mod tests {
             ("SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u6\r\n", "2.0", "OpenSSH_9.2p1"),
             ("SSH-2.0-OpenSSH_9.8_hpn18.4.1\r\n", "2.0", "OpenSSH_9.8_hpn18.4.1"),
             ("SSH-1.99-Cisco-1.25\n", "1.99", "Cisco-1.25"),
-            ("SSH-2.0-\x1b]0;x", "2.0", "?]0;x"),
-            ("SSH-2", "2", ""),
-            ("SSH-", "", ""),
+            ("SSH-2.0-\x1b]0;x\n", "2.0", "?]0;x"),
+            ("SSH-2\n", "2", ""),
+            ("SSH-\n", "", ""),
+            // Cut by the capture.
+            ("SSH-2.0-OpenSSH_9", "", ""),
         ] {
             let (told, by) = ssh(said.as_bytes());
             assert_eq!((words(told), words(by)), (version.into(), software.into()), "{said:?}");
@@ -145,6 +154,16 @@ mod tests {
         assert_eq!((words(answer.version), answer.host), ("1.0".into(), None));
         // The body is not read.
         assert_eq!(http(b"HTTP/1.1 200 OK\r\n\r\nServer: x").program, None);
+    }
+
+    #[test]
+    fn what_the_capture_cut_is_no_value() {
+        let request = b"GET /f HTTP/1.1\r\nHost: example.com\r\nUser-Agent: curl/7.88.1\r\n";
+        for end in 0..request.len() {
+            let head = http(&request[..end]);
+            assert!(head.program.is_none(), "{end}");
+            assert!(head.host.is_none_or(|host| &*host == "example.com"), "{end}");
+        }
     }
 
     #[test]

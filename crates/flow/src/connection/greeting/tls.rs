@@ -125,7 +125,7 @@ fn note_offer(mut said: Fields<'_>, is_cut: bool, hello: &mut ClientHello) {
         }
         offered.extend_from_slice(one);
     }
-    hello.offered = Token::of(&offered);
+    hello.offered = Token::of(&offered).filter(|_| !is_cut);
     hello.offers_http2 = (has_http2 || !is_cut).then_some(has_http2);
 }
 
@@ -141,14 +141,11 @@ pub(super) fn server_hello(payload: &[u8]) -> Option<ServerHello> {
     body.block::<1>()?;
     body.take(3)?;
     let mut hello = ServerHello { version: version(legacy), chosen: None };
-    let is_there = body.number::<2>().is_some();
     // TLS 1.3 says so in an extension: without it the version is not known where that is cut.
-    let mut is_cut = !is_there && missing(payload) > 0;
-    while is_there && !body.0.is_empty() {
-        let (Some(kind), Some(said)) = (body.number::<2>(), body.block::<2>()) else {
-            is_cut = missing(payload) > 0;
-            break;
-        };
+    let length = body.number::<2>();
+    let is_cut = length.map_or(missing(payload) > 0, |length| body.0.len() < length);
+    let mut extensions = Fields(&body.0[..body.0.len().min(length.unwrap_or(0))]);
+    while let (Some(kind), Some(said)) = (extensions.number::<2>(), extensions.block::<2>()) {
         let mut said = Fields(said);
         match kind {
             SUPPORTED_VERSIONS => hello.version = said.number::<2>().and_then(version),
@@ -156,7 +153,6 @@ pub(super) fn server_hello(payload: &[u8]) -> Option<ServerHello> {
                 let mut names = Fields(said.block::<2>().unwrap_or_default());
                 hello.chosen = names.block::<1>().and_then(Token::of);
             }
-            // Encrypted messages follow in the same segment.
             _ => {}
         }
     }

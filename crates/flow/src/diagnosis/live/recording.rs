@@ -197,6 +197,7 @@ fn connection(
         handshake_rtt: None,
         protocol: None,
         greeting: None,
+        windows: Default::default(),
         vantage: Vantage { place, confidence: 1.0 },
         warnings: vec![Warning::NoPackets],
         client_to_server,

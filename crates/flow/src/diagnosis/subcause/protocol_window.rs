@@ -4,6 +4,7 @@
 use super::DataSeen;
 use crate::capture::segment::{ApplicationProtocol, PayloadStart, SshSoftware};
 use crate::connection::Greeting;
+use crate::windows::is_about;
 use fullpipe_model::units::Bytes;
 
 /// A window above TCP.
@@ -31,9 +32,6 @@ pub const SFTP_BLOCK: Bytes = Bytes::new(1 << 15);
 /// What a stream of HTTP/2 may carry unless its receiver grants more (RFC 9113 section 6.9.2).
 pub const HTTP2_INITIAL: Bytes = Bytes::new(65_535);
 
-/// A protocol's own words add no more than this part to what it grants.
-const OVERHEAD: f64 = 0.03;
-
 impl ProtocolWindow {
     /// The one that holds this data. One message of the peer grants `step`, of `bound` in all.
     pub(super) fn of(seen: DataSeen<'_>, bound: Bytes, step: Option<Bytes>) -> Self {
@@ -54,8 +52,9 @@ impl ProtocolWindow {
             _ => SshSoftware::Other,
         };
         // What is less than a channel always has is bounded within it.
-        let is_within =
-            software.fixes_window() && bound.as_f64() < (1.0 - OVERHEAD) * SSH_CHANNEL.as_f64();
+        let is_within = software.fixes_window()
+            && bound.as_f64() < SSH_CHANNEL.as_f64()
+            && !is_about(bound, SSH_CHANNEL);
         match () {
             () if is_ssh && (is_within || step.is_some_and(|step| is_about(step, SFTP_BLOCK))) => {
                 let requests = bound.as_f64() / SFTP_BLOCK.as_f64();
@@ -97,11 +96,6 @@ impl ProtocolWindow {
             }
         }
     }
-}
-
-/// Whether this is one such block, with what the protocol adds.
-pub(super) fn is_about(size: Bytes, block: Bytes) -> bool {
-    (size.as_f64() - block.as_f64()).abs() <= OVERHEAD * block.as_f64()
 }
 
 #[cfg(test)]
