@@ -3,7 +3,7 @@
 
 use super::{DataSeen, ProtocolWindow};
 use crate::capture::segment::ApplicationProtocol;
-use crate::connection::{Direction, Token};
+use crate::connection::{Direction, Greeting, Token};
 use crate::windows::{KnownWindow, OwnWindows};
 use fullpipe_model::units::Bytes;
 
@@ -33,8 +33,8 @@ impl Granter {
         Granter {
             program: greeting.and_then(|greeting| greeting.program(is_client)),
             says: greeting.and_then(|greeting| greeting.stream_windows[usize::from(!is_client)]),
-            is_hidden: greeting
-                .is_some_and(|greeting| greeting.has_tls() && !greeting.chose_http2()),
+            is_hidden: connection.protocol == Some(ApplicationProtocol::Tls)
+                && !greeting.is_some_and(Greeting::chose_http2),
             is_by_port: connection.protocol.is_some() && !connection.says_protocol(),
             own: connection.windows,
         }
