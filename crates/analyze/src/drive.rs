@@ -150,9 +150,9 @@ impl<P: Part> Sink for Straight<'_, P> {
 
     #[inline]
     fn packet(&mut self, intake: &mut Intake, packet: &Packet<'_>) {
-        if let Some(arrival) = intake.open(packet) {
+        if let Some((arrival, words)) = intake.open(packet) {
             // A segment never ends a round.
-            self.part.take(CaptureEvent::Segment(&arrival));
+            self.part.take(CaptureEvent::Segment(&arrival, words));
         }
     }
 }

@@ -25,7 +25,8 @@ const ROUND_MAX: u64 = 2 * ROUND;
 pub enum CaptureEvent<'a> {
     /// The time of the capture's first packet.
     Start(Instant),
-    Segment(&'a Arrival),
+    /// A segment, with the words in it.
+    Segment(&'a Arrival, &'a [u8]),
     /// The capture's clock advanced.
     Tick(Instant),
     /// The time of the capture's last packet, which no tick tells.
@@ -133,7 +134,7 @@ impl Sink for Batches<'_> {
             CaptureEvent::Tick(now) => Packed::Tick(now),
             CaptureEvent::End(at) => Packed::End(at),
             CaptureEvent::Round => Packed::Round,
-            CaptureEvent::Segment(_) => return,
+            CaptureEvent::Segment(..) => return,
         };
         self.0.iter_mut().for_each(|batch| batch.events.push(packed));
     }
@@ -149,7 +150,7 @@ impl Sink for Batches<'_> {
 #[derive(Default)]
 pub struct Batch {
     events: Vec<Packed>,
-    /// The data of [`Packed::Headers`], one after another.
+    /// The data of [`Packed::Headers`] and the words of [`Packed::Segment`], one after another.
     headers: Vec<u8>,
     /// The data of [`Packed::Segment`].
     segments: Vec<Arrival>,
@@ -158,7 +159,8 @@ pub struct Batch {
 #[derive(Clone, Copy)]
 enum Packed {
     Headers(Headers),
-    Segment,
+    /// With the length of its words.
+    Segment(usize),
     Start(Instant),
     Tick(Instant),
     End(Instant),
@@ -172,9 +174,10 @@ impl Batch {
                 self.events.push(Packed::Headers(headers));
                 self.headers.extend_from_slice(bytes);
             }
-            Sorted::Segment(arrival) => {
-                self.events.push(Packed::Segment);
+            Sorted::Segment(arrival, words) => {
+                self.events.push(Packed::Segment(words.len()));
                 self.segments.push(arrival);
+                self.headers.extend_from_slice(words);
             }
         }
     }
@@ -188,14 +191,16 @@ impl Batch {
                 Packed::Headers(packet) => {
                     let (own, behind) = bytes.split_at(packet.bytes());
                     bytes = behind;
-                    if let Some(arrival) = packet.read(own) {
-                        take(CaptureEvent::Segment(&arrival));
+                    if let Some((arrival, words)) = packet.read(own) {
+                        take(CaptureEvent::Segment(&arrival, words));
                     }
                 }
-                Packed::Segment => {
+                Packed::Segment(length) => {
+                    let (words, behind) = bytes.split_at(*length);
+                    bytes = behind;
                     read.next()
                         .into_iter()
-                        .for_each(|arrival| take(CaptureEvent::Segment(arrival)));
+                        .for_each(|arrival| take(CaptureEvent::Segment(arrival, words)));
                 }
                 Packed::Start(at) => take(CaptureEvent::Start(*at)),
                 Packed::Tick(now) => take(CaptureEvent::Tick(*now)),

@@ -139,8 +139,8 @@ impl Labelling {
         }
     }
 
-    fn label(&mut self, arrival: &Arrival) {
-        let Some(facts) = self.opening.track(arrival) else { return };
+    fn label(&mut self, arrival: &Arrival, words: &[u8]) {
+        let Some(facts) = self.opening.track(arrival, words) else { return };
         let Arrival { at, number, segment, .. } = *arrival;
         let first = self.first.entry(facts.connection).or_default();
         let (own, other) = match facts.direction {
@@ -173,7 +173,7 @@ impl Part for Labelling {
     fn take(&mut self, event: CaptureEvent<'_>) -> Option<Round> {
         match event {
             CaptureEvent::Start(at) => self.start = at,
-            CaptureEvent::Segment(arrival) => self.label(arrival),
+            CaptureEvent::Segment(arrival, words) => self.label(arrival, words),
             CaptureEvent::Tick(now) => self.opening.analyzer.retire(now),
             CaptureEvent::End(at) => self.opening.analyzer.ends_at(at),
             CaptureEvent::Round => return Some(self.round()),

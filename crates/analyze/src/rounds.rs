@@ -23,8 +23,8 @@ impl Opening {
     }
 
     #[inline]
-    pub fn track(&mut self, arrival: &Arrival) -> Option<PacketFacts> {
-        let facts = self.analyzer.track(arrival)?;
+    pub fn track(&mut self, arrival: &Arrival, words: &[u8]) -> Option<PacketFacts> {
+        let facts = self.analyzer.track(arrival, words)?;
         // An analyzer counts its connections from 0.
         if facts.connection == self.count {
             self.count += 1;
@@ -89,7 +89,7 @@ impl Part for Finishing {
     #[inline]
     fn take(&mut self, event: CaptureEvent<'_>) -> Option<Round> {
         match event {
-            CaptureEvent::Segment(arrival) => _ = self.opening.track(arrival),
+            CaptureEvent::Segment(arrival, words) => _ = self.opening.track(arrival, words),
             CaptureEvent::Tick(now) => self.opening.analyzer.retire(now),
             CaptureEvent::End(at) => self.opening.analyzer.ends_at(at),
             CaptureEvent::Round => return Some(self.round()),

@@ -99,8 +99,8 @@ impl Analyzer {
         if let Some(now) = self.intake.tick(packet.at) {
             self.retire(now);
         }
-        let arrival = self.intake.open(packet)?;
-        self.track(&arrival)
+        let (arrival, words) = self.intake.open(packet)?;
+        self.track(&arrival, words)
     }
 
     /// The next packet: when it was captured, what it begins with, what was kept of it, and its
@@ -154,8 +154,9 @@ impl Analyzer {
         (OpenAtEnd { config, now: self.now, open }, counts)
     }
 
-    /// The next segment of this analyzer's connections, where the [`Intake`] is another.
-    pub fn track(&mut self, arrival: &Arrival) -> Option<PacketFacts> {
+    /// The next segment of this analyzer's connections, where the [`Intake`] is another, with the
+    /// words in it.
+    pub fn track(&mut self, arrival: &Arrival, words: &[u8]) -> Option<PacketFacts> {
         let Arrival { at, number, wire, ref segment } = *arrival;
         if let Some(traces) = &mut self.traces
             && traces.is_due()
@@ -170,7 +171,7 @@ impl Analyzer {
             if !tracker.is_reused_by(segment, from_first) {
                 let reuses_ports = false;
                 let captured =
-                    CapturedSegment { at, number, segment, wire, from_first, reuses_ports };
+                    CapturedSegment { at, number, segment, words, wire, from_first, reuses_ports };
                 return Some(see(tracker, &self.config, &mut self.closed, key, captured));
             }
             reuses_ports = true;
@@ -195,9 +196,12 @@ impl Analyzer {
         let mut tracker = Tracker::new(opening);
         self.next_id += 1;
         self.forget_closed();
-        let captured = CapturedSegment { at, number, segment, wire, from_first, reuses_ports };
+        let captured =
+            CapturedSegment { at, number, segment, words, wire, from_first, reuses_ports };
         let facts = see(&mut tracker, &self.config, &mut self.closed, key, captured);
-        let is_lone = self.open.len() >= MANY && trace.is_none() && !tracker.is_closed();
+        // What an end says is not kept with a lone packet.
+        let is_lone =
+            self.open.len() >= MANY && trace.is_none() && !tracker.is_closed() && words.is_empty();
         let open = if is_lone {
             Open::Lone(Box::new(Lone::new(opening.id, arrival, from_first, reuses_ports)))
         } else {

@@ -5,6 +5,7 @@ use crate::connection::Labels;
 use crate::connection::filter::Filter;
 use crate::limit::{CapturePoint, PathHint};
 use crate::trace::TraceBounds;
+use crate::windows::OwnWindows;
 use fullpipe_model::units::Duration;
 
 /// How to analyse.
@@ -36,6 +37,8 @@ pub struct Config {
     pub layer: Layer,
     /// Which connections; all by default.
     pub filter: Option<Filter>,
+    /// A user's own entries of what programs grant above TCP; none by default.
+    pub windows: OwnWindows,
     /// Record the points of each connection's graphs ([`crate::trace`]), and how many; not by
     /// default.
     pub trace: Option<TraceBounds>,
@@ -57,6 +60,7 @@ impl Default for Config {
             labels: Labels::default(),
             layer: Layer::default(),
             filter: None,
+            windows: OwnWindows::default(),
             trace: None,
             spans: false,
         }

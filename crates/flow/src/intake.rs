@@ -7,11 +7,14 @@
 //! plain headers to the analyzer's thread. So every packet is framed and read once, and the result
 //! is the same as with one thread.
 
-use crate::capture::segment::{FlowKey, Parsed, Segment};
+mod expected;
+
+use crate::capture::segment::{Flags, FlowKey, Parsed, PayloadStart, Segment, SequenceNumber};
 use crate::capture::{LinkType, Opened, Opener, Packet, half, word};
 use crate::config::{Config, Counts};
-use crate::connection::Labels;
 use crate::connection::filter::Filter;
+use crate::connection::{Labels, WORDS_MOST};
+use expected::{Expected, Saying};
 use fullpipe_model::units::{Duration, Instant};
 
 /// A TCP segment with its place in the capture.
@@ -39,20 +42,20 @@ impl Arrival {
 /// [`Headers::read`] reads them.
 ///
 /// It is compact, because one thread passes it to another: some 80 bytes a packet with
-/// [`Headers::bytes`].
+/// [`Headers::bytes`]. Only of a segment with an end's first words the payload belongs to it, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Headers {
     at: Instant,
     number: u64,
     wire: u32,
-    /// Length of the link's header, and of the captured part of the IP and TCP headers.
+    /// Length of the link's header, and of the captured part of the IP and TCP headers, with that
+    /// of the words behind them.
     link: u8,
-    kept: u8,
+    kept: u16,
 }
 
-/// The longest headers of a packet that is [`Sorted::Headers`]: IPv4 without options, TCP with all
-/// that it can have.
-const MOST_HEADERS: usize = 20 + 60;
+/// The headers of a packet that is [`Sorted::Headers`]: IPv4 without options.
+const IP_HEADER: usize = 20;
 
 impl Headers {
     /// How many bytes of headers belong to it.
@@ -60,12 +63,14 @@ impl Headers {
         self.kept.into()
     }
 
-    /// The segment, from the bytes that came with it; `None` if they are others.
+    /// The segment, and the words in it, from the bytes that came with it; `None` if they are
+    /// others.
     #[inline]
-    pub fn read(&self, bytes: &[u8]) -> Option<Arrival> {
+    pub fn read<'a>(&self, bytes: &'a [u8]) -> Option<(Arrival, &'a [u8])> {
         let wire = self.wire as usize;
         let segment = Segment::from_plain_ipv4(bytes, wire.saturating_sub(self.link.into()))?;
-        Some(Arrival { at: self.at, number: self.number, wire, segment })
+        let words = bytes.get(header_end(bytes)..).unwrap_or_default();
+        Some((Arrival { at: self.at, number: self.number, wire, segment }, words))
     }
 }
 
@@ -74,8 +79,9 @@ impl Headers {
 pub enum Sorted<'a> {
     /// Its connection's analyzer is to read it: the headers with their bytes, and the connection.
     Headers(Headers, &'a [u8], FlowKey),
-    /// It is read already, because that was necessary to find its connection.
-    Segment(Arrival),
+    /// It is read already, because that was necessary to find its connection; with the words in
+    /// it.
+    Segment(Arrival, &'a [u8]),
 }
 
 impl Sorted<'_> {
@@ -84,7 +90,7 @@ impl Sorted<'_> {
     pub fn shard(&self, count: usize) -> usize {
         match self {
             Sorted::Headers(_, _, key) => key.shard(count),
-            Sorted::Segment(arrival) => arrival.shard(count),
+            Sorted::Segment(arrival, _) => arrival.shard(count),
         }
     }
 }
@@ -97,6 +103,8 @@ pub struct Intake {
     filter: Option<Filter>,
     clock: PacketClock,
     counts: Counts,
+    /// Words that go on in later segments.
+    expected: Expected,
 }
 
 impl Intake {
@@ -108,6 +116,7 @@ impl Intake {
             filter: config.filter.clone(),
             clock: PacketClock::default(),
             counts: Counts::default(),
+            expected: Expected::default(),
         }
     }
 
@@ -128,9 +137,10 @@ impl Intake {
     #[inline]
     pub fn sort<'a>(&mut self, packet: &Packet<'a>) -> Option<Sorted<'a>> {
         let plain = if self.filter.is_none() { plain_headers(packet) } else { None };
-        let Some((link, bytes, key)) = plain else {
-            return self.open(packet).map(Sorted::Segment);
+        let Some((link, ip, key)) = plain else {
+            return self.open(packet).map(|(arrival, words)| Sorted::Segment(arrival, words));
         };
+        let bytes = self.with_words(ip);
         self.counts.packets += 1;
         let wire = u32::try_from(packet.original_length).unwrap_or(u32::MAX);
         let headers = Headers {
@@ -138,13 +148,39 @@ impl Intake {
             number: self.counts.packets,
             wire,
             link,
-            kept: bytes.len() as u8,
+            kept: bytes.len() as u16,
         };
         Some(Sorted::Headers(headers, bytes, key))
     }
 
-    /// The TCP segment of the next packet, if it contains one that passes [`Config::filter`].
-    pub fn open(&mut self, packet: &Packet<'_>) -> Option<Arrival> {
+    /// The headers of a plain packet, with the words behind them, if there are any.
+    #[inline]
+    fn with_words<'a>(&mut self, ip: &'a [u8]) -> &'a [u8] {
+        let end = header_end(ip);
+        let (headers, payload) = ip.split_at(end.min(ip.len()));
+        let is_broken = ip.get(IP_HEADER + 12).is_none_or(|byte| byte >> 4 < 5);
+        if payload.is_empty() || is_broken {
+            return headers;
+        }
+        let start = PayloadStart::of(payload);
+        if !self.expected.may_be_words(start) {
+            return headers;
+        }
+        let total = half(ip, 2).map_or(end, usize::from);
+        let wire = total.saturating_sub(end) as u32;
+        let control = ip.get(33).map_or(0, |flags| {
+            u32::from(Flags(*flags).any(Flags::SYN)) + u32::from(Flags(*flags).any(Flags::FIN))
+        });
+        let seq = SequenceNumber(word(ip, 24).unwrap_or_default());
+        let payload = &payload[..payload.len().min(WORDS_MOST)];
+        let saying = Saying { start, seq, end: seq + wire.wrapping_add(control), payload };
+        let kept = if self.expected.are_words(saying) { payload.len() } else { 0 };
+        &ip[..end + kept]
+    }
+
+    /// The TCP segment of the next packet, if it contains one that passes [`Config::filter`], and
+    /// the words in it: what of its payload may be the first that an end says.
+    pub fn open<'a>(&mut self, packet: &Packet<'a>) -> Option<(Arrival, &'a [u8])> {
         let Packet { at, link_type, data, original_length: wire } = *packet;
         self.counts.packets += 1;
         let number = self.counts.packets;
@@ -152,9 +188,11 @@ impl Intake {
             && let Some((before, ip)) = plain_tcp(link_type, data)
             && let Some(segment) = Segment::from_plain_ipv4(ip, wire.saturating_sub(before.into()))
         {
-            return Some(Arrival { at, number, wire, segment });
+            let words = self.words(&segment, ip);
+            return Some((Arrival { at, number, wire, segment }, words));
         }
-        let segment = match self.parse(link_type, data, wire) {
+        let (parsed, ip) = self.parse(link_type, data, wire);
+        let segment = match parsed {
             Parsed::Tcp(segment) => segment,
             other => {
                 let count = match other {
@@ -174,7 +212,20 @@ impl Intake {
             self.counts.filtered += 1;
             return None;
         }
-        Some(Arrival { at, number, wire, segment })
+        let words = self.words(&segment, ip);
+        Some((Arrival { at, number, wire, segment }, words))
+    }
+
+    /// The words in a segment that was read from this IP packet.
+    #[inline]
+    fn words<'a>(&mut self, segment: &Segment, ip: &'a [u8]) -> &'a [u8] {
+        let start = segment.payload_start;
+        if !self.expected.may_be_words(start) || segment.is_broken {
+            return &[];
+        }
+        let payload = Segment::payload_in(ip, WORDS_MOST);
+        let saying = Saying { start, seq: segment.seq, end: segment.end(), payload };
+        if !payload.is_empty() && self.expected.are_words(saying) { payload } else { &[] }
     }
 
     /// What was counted.
@@ -182,15 +233,17 @@ impl Intake {
         self.counts
     }
 
-    fn parse(&mut self, link: LinkType, data: &[u8], wire: usize) -> Parsed {
+    /// Reads a packet. The IP packet beside what is read is empty where it is not in the data: its
+    /// fragments were put together.
+    fn parse<'a>(&mut self, link: LinkType, data: &'a [u8], wire: usize) -> (Parsed, &'a [u8]) {
         if let Some((_, ip)) = plain_tcp(link, data) {
-            return Segment::from_ip(ip, wire.saturating_sub(data.len() - ip.len()));
+            return (Segment::from_ip(ip, wire.saturating_sub(data.len() - ip.len())), ip);
         }
         self.parse_any(link, data, wire)
     }
 
     #[cold]
-    fn parse_any(&mut self, link: LinkType, data: &[u8], wire: usize) -> Parsed {
+    fn parse_any<'a>(&mut self, link: LinkType, data: &'a [u8], wire: usize) -> (Parsed, &'a [u8]) {
         match self.opener.open(link, data) {
             Opened::Ip(ip) => {
                 let fcs = if self.labels == Labels::Wireshark {
@@ -198,10 +251,14 @@ impl Intake {
                 } else {
                     0
                 };
-                Segment::from_ip(ip, length_behind_link(data, ip, wire).saturating_sub(fcs))
+                let parsed =
+                    Segment::from_ip(ip, length_behind_link(data, ip, wire).saturating_sub(fcs));
+                let start = (ip.as_ptr() as usize).wrapping_sub(data.as_ptr() as usize);
+                let within = data.get(start..start.saturating_add(ip.len()));
+                (parsed, within.unwrap_or_default())
             }
-            Opened::Fragment => Parsed::Fragment,
-            Opened::Other => Parsed::Other,
+            Opened::Fragment => (Parsed::Fragment, &[]),
+            Opened::Other => (Parsed::Other, &[]),
         }
     }
 }
@@ -274,7 +331,16 @@ fn plain_headers<'a>(packet: &Packet<'a>) -> Option<(u8, &'a [u8], FlowKey)> {
     let source = (word(header, 12)?, half(header, 20)?);
     let destination = (word(header, 16)?, half(header, 22)?);
     let (key, _) = FlowKey::of_ipv4(source, destination);
-    is_whole.then(|| (before, &ip[..ip.len().min(MOST_HEADERS)], key))
+    // The link's padding is not part of the packet.
+    is_whole.then(|| (before, &ip[..ip.len().min(total)], key))
+}
+
+/// Where the TCP header of a plain IPv4 packet ends, which is at least as long as one must be.
+#[inline]
+fn header_end(ip: &[u8]) -> usize {
+    const TCP_HEADER: usize = 20;
+    let length = ip.get(IP_HEADER + 12).map_or(0, |byte| usize::from(byte >> 4) * 4);
+    IP_HEADER + length.max(TCP_HEADER)
 }
 
 /// What the IP packet `ip`, found in `data`, had on the wire, if `data` was of `original_length`.

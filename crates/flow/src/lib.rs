@@ -37,8 +37,10 @@ pub mod limit;
 pub mod schema;
 pub mod trace;
 mod version;
+mod windows;
 
 pub use analyzer::{Analysis, Analyzer, Ended, OpenAtEnd, PacketFacts};
 pub use config::{Config, Counts};
 pub use intake::{Arrival, Headers, Intake, Sorted, length_behind_link};
 pub use language::Language;
+pub use windows::{KNOWN_WINDOWS, KnownWindow, OwnWindows, WindowsError};

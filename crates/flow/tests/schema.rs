@@ -1,7 +1,8 @@
 //! The pages that show the schema's tables are held to them: `FULLPIPE_FIGURES=1`
 //! (`cargo xtask figures`) writes them anew.
 
-use fullpipe_flow::diagnosis::{HTTP2_INITIAL, HTTP2_WINDOWS, SSH_WINDOWS};
+use fullpipe_flow::KNOWN_WINDOWS;
+use fullpipe_flow::diagnosis::HTTP2_INITIAL;
 use fullpipe_flow::schema::{
     CAPTURE_PROBLEMS, CONNECTIONS, FINDINGS, INTERVALS, LIVE_CONNECTIONS, PACKETS, RENAMED, RUNS,
     SAMPLES, SCENARIOS, SCHEMA_VERSION, SPANS, SUB_CAUSES, TRUTH_INTERVALS, WHOLES, markdown,
@@ -49,12 +50,13 @@ fn the_pages_show_the_tables() {
     }
     hold(page, "changes", &changes);
     let mut windows =
-        "| protocol | window | program | what changes it | read in |\n|---|---|---|---|---|\n"
+        "| protocol | window | program | what changes it | read in | when |\n|---|---|---|---|---|---|\n"
             .to_owned();
-    for known in HTTP2_WINDOWS.into_iter().chain(SSH_WINDOWS) {
-        let setting = known.setting.map_or("nothing".to_owned(), |setting| format!("`{setting}`"));
+    for known in KNOWN_WINDOWS {
+        let setting =
+            known.setting.map_or("nothing is known".to_owned(), |setting| format!("`{setting}`"));
         windows += &format!(
-            "| {} | {} | {} | {setting} | {} |\n",
+            "| {} | {} | {} | {setting} | {} | {} |\n",
             known.protocol.words(),
             if known.window == HTTP2_INITIAL {
                 format!("{} B", known.window.get())
@@ -62,7 +64,8 @@ fn the_pages_show_the_tables() {
                 format!("{:#}", known.window)
             },
             known.program,
-            known.source
+            known.source,
+            known.read
         );
     }
     hold("docs/src/limits.md", "known-windows", &windows);

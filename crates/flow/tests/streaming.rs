@@ -80,8 +80,8 @@ fn in_parts(packets: &[Packet], count: usize) -> Analysis {
         }
         let packet =
             capture::Packet { at, link_type: LinkType::RAW, data: bytes, original_length: *wire };
-        if let Some(arrival) = intake.open(&packet) {
-            parts[arrival.shard(count)].track(&arrival);
+        if let Some((arrival, words)) = intake.open(&packet) {
+            parts[arrival.shard(count)].track(&arrival, words);
         }
     }
     let end = intake.now();

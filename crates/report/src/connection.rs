@@ -6,3 +6,6 @@ pub mod analysis;
 pub mod both;
 pub mod live;
 pub mod path_test;
+mod spoken;
+
+pub use spoken::spoken;

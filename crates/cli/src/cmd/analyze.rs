@@ -35,6 +35,7 @@ Examples:
   fullpipe analyze capture.pcap --connection 3 --plot
   fullpipe analyze capture.pcap --packets --connection 3 --labels wireshark
   fullpipe analyze --as-one ring_0001.pcap ring_0002.pcap --json
+  fullpipe analyze capture.pcap --windows our-programs.toml
   fullpipe analyze --both client.pcap server.pcap
   fullpipe analyze --point client=c.pcap --point gate=g1.pcap,g2.pcap --point server=s.pcap
   fullpipe analyze capture.pcap --parquet connections.parquet

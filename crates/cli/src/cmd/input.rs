@@ -2,16 +2,17 @@
 //! pipes.
 
 mod pipe;
+pub mod windows;
 
 use self::pipe::Pipe;
 use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
 use clap::{Args, ValueEnum};
 use fullpipe_analyze::{Capture, Error, by_first_packet};
-use fullpipe_flow::Config;
 use fullpipe_flow::capture::{Layer, ReadError};
 use fullpipe_flow::connection::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
+use fullpipe_flow::{Config, OwnWindows};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
 use std::io::Read;
@@ -32,6 +33,10 @@ pub struct Reading {
     /// Which packet of a tunnelled one to analyse.
     #[arg(long, value_name = "LAYER", value_enum, default_value_t = TunnelLayer::Inner)]
     layer: TunnelLayer,
+    /// What programs of your own grant above TCP: a TOML file as the guide shows it. Its entries
+    /// win over the built-in ones.
+    #[arg(long, value_name = "FILE", value_parser = windows::read)]
+    windows: Option<OwnWindows>,
     /// Threads that read and analyse; the result does not depend on their number.
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
     pub threads: NonZeroUsize,
@@ -45,7 +50,8 @@ impl Reading {
         let [point, layer] =
             [&point, &layer].map(|value| value.as_ref().map_or("", |v| v.get_name()));
         let filter = self.filter.as_ref().map_or_else(String::new, |filter| format!(" {filter:?}"));
-        format!("--capture-point {point} --layer {layer}{filter}")
+        let windows = self.windows.map_or_else(String::new, |own| format!(" {:?}", own.entries()));
+        format!("--capture-point {point} --layer {layer}{filter}{windows}")
     }
 
     /// What to analyse, with everything else as it is by default.
@@ -54,6 +60,7 @@ impl Reading {
             capture_point: self.capture_point.into(),
             layer: self.layer.into(),
             filter: self.filter.clone(),
+            windows: self.windows.unwrap_or_default(),
             ..Config::default()
         }
     }

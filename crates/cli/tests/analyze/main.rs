@@ -5,6 +5,7 @@ mod both;
 mod skip;
 #[path = "../../../flow/tests/window/mod.rs"]
 mod window;
+mod windows;
 
 use fullpipe_flow::capture::write;
 use fullpipe_flow::connection::Label;

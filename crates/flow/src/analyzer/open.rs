@@ -33,8 +33,10 @@ impl Lone {
         let (trace, keeps_order) = (None, config.spans);
         let opening = Opening { id, first_packet: number, at, from_first, trace, keeps_order };
         let mut tracker = Tracker::new(opening);
-        tracker
-            .push(config, CapturedSegment { at, number, segment, wire, from_first, reuses_ports });
+        let words = &[];
+        let captured =
+            CapturedSegment { at, number, segment, words, wire, from_first, reuses_ports };
+        tracker.push(config, captured);
         tracker
     }
 }

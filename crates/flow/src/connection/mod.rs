@@ -14,6 +14,7 @@ mod cuts;
 mod drops;
 pub mod filter;
 mod grants;
+mod greeting;
 mod half;
 mod handshake;
 mod histogram;
@@ -43,6 +44,8 @@ mod warnings;
 pub use ack_path::AckPathFacts;
 pub use answers::AnswerFacts;
 pub use grants::{GrantFacts, GrantSpread};
+pub use greeting::{Greeting, Token};
+pub(crate) use greeting::{WORDS_MOST, goes_on};
 pub use labels::{Difference, Label, LabelCounts, LabelSet, Labels};
 pub use ledger::Counted;
 pub(crate) use ledger::Spent;
@@ -54,6 +57,7 @@ pub(crate) use tracker::{CapturedSegment, Finished, Opening, Seen, Tracker};
 pub use vantage::{Place, Vantage, Warning};
 
 use crate::capture::segment::{ApplicationProtocol, PayloadStart};
+use crate::windows::OwnWindows;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use histogram::Histogram;
 use std::net::SocketAddr;
@@ -115,6 +119,12 @@ pub struct Connection {
     /// What the applications speak: as the first data of either says in clear text, else by the
     /// server's port.
     pub protocol: Option<ApplicationProtocol>,
+    /// What its ends say of themselves; `None` where that is nothing.
+    #[serde(flatten, serialize_with = "greeting_columns")]
+    pub greeting: Option<Box<Greeting>>,
+    /// What its user knows of windows above TCP.
+    #[serde(skip)]
+    pub windows: OwnWindows,
     /// Where the capture was taken, as far as times show it.
     pub vantage: Vantage,
     /// Reasons to doubt the facts, from where and how the capture was taken.
@@ -168,7 +178,23 @@ impl Close {
     }
 }
 
+/// What the ends say, each of it `null` where they do not.
+fn greeting_columns<S: serde::Serializer>(
+    greeting: &Option<Box<Greeting>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let silent = Greeting::default();
+    serde::Serialize::serialize(greeting.as_deref().unwrap_or(&silent), serializer)
+}
+
 impl Connection {
+    /// Whether its data says which protocol it is, and not the server's port alone.
+    pub fn says_protocol(&self) -> bool {
+        [&self.client_to_server, &self.server_to_client]
+            .iter()
+            .any(|facts| facts.begins.protocol().is_some())
+    }
+
     /// The facts of one direction.
     pub fn facts(&self, direction: Direction) -> &DirectionFacts {
         match direction {

@@ -5,6 +5,7 @@ mod data;
 
 use super::closing::Closing;
 use super::completeness::Completeness;
+use super::greeting::{FirstWords, Introduction};
 use super::half::{FinishedHalf, Half, SeriesTimes};
 use super::handshake::Handshake;
 use super::labels::{self, LabelContext, Scale};
@@ -45,6 +46,8 @@ pub(crate) struct Tracker {
     has_cut_headers: bool,
     /// The points of its graphs, where they are wanted.
     recorder: Option<Box<Recorder>>,
+    /// What its ends say of themselves. Absent until one does.
+    introduction: Option<Box<Introduction>>,
 }
 
 /// The sequence number with which each end began. Two options would be larger by half.
@@ -100,6 +103,8 @@ pub(crate) struct CapturedSegment<'a> {
     pub number: u64,
     /// The segment.
     pub segment: &'a Segment,
+    /// What of its payload may be an end's first words.
+    pub words: &'a [u8],
     /// Its bytes with all headers.
     pub wire: usize,
     /// Whether its sender is the first end of the connection's key.
@@ -152,6 +157,7 @@ impl Tracker {
             initial: Initial::default(),
             has_cut_headers: false,
             recorder: opening.trace.map(|bounds| Box::new(Recorder::new(opening.at, bounds))),
+            introduction: None,
         }
     }
 
@@ -314,10 +320,23 @@ impl Tracker {
         sender.congestion_experienced += u32::from(segment.ce);
         self.closing.note(segment, from);
         self.completeness.note(segment);
+        self.hear(captured, from);
         let corrected = self.note_data(config, at, segment, from, wireshark);
         let (has_new_sack, rtt) = self.note_ack(at, segment, from);
         self.account(at, segment, from, wireshark, corrected);
         (if has_new_sack { relabel::sack(wireshark) } else { corrected }, rtt)
+    }
+
+    /// Hears what a segment says of its sender, before it counts as data.
+    fn hear(&mut self, captured: CapturedSegment<'_>, from: usize) {
+        let CapturedSegment { segment, words: payload, .. } = captured;
+        if payload.is_empty() {
+            return;
+        }
+        let words = FirstWords { from, segment, payload, before: self.halves[from].payload };
+        if Introduction::wants(self.introduction.as_deref(), &words) {
+            self.introduction.get_or_insert_default().hear(words);
+        }
     }
 
     /// The facts, and what limited the data. The capture went on until `until`.
@@ -347,9 +366,12 @@ impl Tracker {
         // side.
         let data = from_server.least_rtt().zip(from_client.least_rtt());
         let handshake = self.handshake.client_side().zip(self.handshake.server_side());
+        let greeting = self.introduction.map(|heard| Box::new(heard.finish(client)));
+        let is_grpc = greeting.as_ref().is_some_and(|greeting| greeting.is_grpc);
         let protocol = [&from_client, &from_server]
             .into_iter()
             .find_map(|half| half.begins.protocol())
+            .map(|said| if is_grpc { ApplicationProtocol::Grpc } else { said })
             .or_else(|| ApplicationProtocol::of_port(ends[1 - client].port()));
         let FinishedHalf { facts: client_to_server, verdict: of_client } =
             from_client.finish(config, rtt, client_scale);
@@ -368,6 +390,8 @@ impl Tracker {
             duration: self.last.since(self.start),
             handshake_rtt: self.handshake.rtt(),
             protocol,
+            greeting,
+            windows: config.windows,
             vantage: vantage::guess(handshake, data),
             warnings,
             client_to_server,
@@ -498,6 +522,6 @@ mod tests {
     /// outstanding segments) is bounded in its own module.
     #[test]
     fn an_idle_connection_is_small() {
-        assert!(size_of::<Tracker>() <= 1072, "{} bytes", size_of::<Tracker>());
+        assert!(size_of::<Tracker>() <= 1080, "{} bytes", size_of::<Tracker>());
     }
 }

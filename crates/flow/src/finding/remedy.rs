@@ -318,7 +318,10 @@ impl PacketRemedy {
             ApplicationProtocol::Postgresql => Some(PacketRemedy::AskMoreOfPostgresql),
             ApplicationProtocol::Redis => Some(PacketRemedy::AskMoreOfRedis),
             ApplicationProtocol::Smb => Some(PacketRemedy::AskMoreOfSmb),
-            ApplicationProtocol::Http2
+            ApplicationProtocol::Grpc
+            | ApplicationProtocol::Http2
+            | ApplicationProtocol::Kafka
+            | ApplicationProtocol::Mqtt
             | ApplicationProtocol::Rsync
             | ApplicationProtocol::Ssh
             | ApplicationProtocol::Tls => None,

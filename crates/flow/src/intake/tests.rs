@@ -49,10 +49,10 @@ proptest! {
                 // Not `None`: whoever reads it has nobody to tell.
                 headers.read(bytes).expect("what is sorted as plain can be read")
             }
-            Sorted::Segment(arrival) => arrival,
+            Sorted::Segment(arrival, words) => (arrival, words),
         });
         prop_assert_eq!(read, opened);
-        prop_assert_eq!(shards, opened.map(|arrival| arrival.shard(7)));
+        prop_assert_eq!(shards, opened.map(|(arrival, _)| arrival.shard(7)));
         prop_assert_eq!(one.finish(), other.finish());
     }
 }

@@ -3,7 +3,9 @@
 use super::{Cell, Column, Kind, Place, Record, SCHEMA_VERSION};
 use crate::account::{AccountPart, Cause, spent_on};
 use crate::capture::segment::ApplicationProtocol;
-use crate::connection::{Connection, Counted, Direction, DirectionFacts, Label, Warning};
+use crate::connection::{
+    Connection, Counted, Direction, DirectionFacts, Greeting, Label, Token, Warning,
+};
 use crate::diagnosis::{DiagnosedConnection, Diagnosis};
 use fullpipe_model::units::{Bytes, Duration};
 
@@ -104,6 +106,16 @@ macro_rules! label {
     ($label:ident, $name:literal, $at:literal) => {
         fact($name, "", "packets with this label", $at, |row| {
             Cell::number(row.facts().labels.of(Label::$label))
+        })
+    };
+}
+
+/// A column of what a connection's ends say of themselves.
+macro_rules! said {
+    ($name:literal, $meaning:literal, $get:expr) => {
+        C::new($name, Kind::Text, "nobody says it in clear text", $meaning, |row| {
+            let get: for<'r> fn(&'r Greeting) -> Option<&'r str> = $get;
+            Cell::word(row.connection().greeting.as_deref().and_then(get))
         })
     };
 }
@@ -483,8 +495,36 @@ pub static CONNECTIONS: &[C] = &[
         Kind::Text,
         "neither end says it",
         "what the applications speak, by their first data in clear text, else by the server's \
-         port: `http1`, `http2`, `iscsi`, `mysql`, `nfs`, `postgresql`, `redis`, `rsync`, `smb`, \
-         `ssh` or `tls`",
+         port: `grpc`, `http1`, `http2`, `iscsi`, `kafka`, `mqtt`, `mysql`, `nfs`, `postgresql`, \
+         `redis`, `rsync`, `smb`, `ssh` or `tls`",
         |row| Cell::word(row.connection().protocol.map(ApplicationProtocol::name)),
     ),
+    said!("protocol_version", "its version, where that is not TLS", |said| {
+        said.protocol_version.as_ref().map(Token::as_str)
+    }),
+    said!("tls_version", "the version of TLS that the server chose", |said| {
+        said.tls_version.as_ref().map(Token::as_str)
+    }),
+    said!("tls_offered", "the highest version of TLS that the client offers", |said| {
+        said.tls_offered.as_ref().map(Token::as_str)
+    }),
+    said!(
+        "server_name",
+        "whom the client asks for: TLS's server name, HTTP's host, or iSCSI's target",
+        |said| said.server_name.as_deref()
+    ),
+    said!("alpn_offered", "the protocols that a client of TLS offers in it, with commas", |said| {
+        said.alpn_offered.as_ref().map(Token::as_str)
+    }),
+    said!(
+        "alpn_chosen",
+        "the one that the server chose, where TLS does not encrypt that (up to 1.2)",
+        |said| said.alpn_chosen.as_ref().map(Token::as_str)
+    ),
+    said!("client_program", "the client's program, as it says itself", |said| {
+        said.client_program.as_ref().map(Token::as_str)
+    }),
+    said!("server_program", "the server's program, as it says itself", |said| {
+        said.server_program.as_ref().map(Token::as_str)
+    }),
 ];

@@ -323,6 +323,14 @@ fn the_changes_of_names_since_version_1_are_listed() {
             "last_wait_us",
             "tls_us",
             "protocol",
+            "protocol_version",
+            "tls_version",
+            "tls_offered",
+            "server_name",
+            "alpn_offered",
+            "alpn_chosen",
+            "client_program",
+            "server_program",
         ],
         "new in version 2"
     );

@@ -2,6 +2,7 @@
 
 use super::{Sentence, told, within};
 use fullpipe_analyze::Error;
+use fullpipe_flow::WindowsError;
 use fullpipe_flow::capture::ReadError;
 use fullpipe_flow::connection::filter::FilterError;
 
@@ -44,6 +45,31 @@ impl From<&ReadError> for Sentence {
                 "读取抓包：第 {offset} 字节处的记录有误（{problem}）；已读取之前的数据包，共 {packets} 个"
             ),
             ReadError::Source(cause) => format!("读取抓包：{cause}；已读取之前的数据包"),
+        };
+        told(error, chinese)
+    }
+}
+
+impl From<&WindowsError> for Sentence {
+    fn from(error: &WindowsError) -> Sentence {
+        let chinese = match error {
+            WindowsError::Toml { line, problem } => format!("第 {line} 行：{problem}"),
+            WindowsError::Protocol { line, name } => {
+                format!("第 {line} 行：没有协议 '{name}'；可用的见结果的 protocol 列")
+            }
+            WindowsError::Window { line, problem } => {
+                format!("第 {line} 行：窗口大小有误：{problem}")
+            }
+            WindowsError::Version { line, text } => {
+                format!("第 {line} 行：'{text}' 不是版本；请给出前两个数字，如 9.2")
+            }
+            WindowsError::NoBanner { line } => {
+                format!("第 {line} 行：版本在程序自称的名字之后读取；请同时给出 banner")
+            }
+            WindowsError::Text { line, key } => {
+                format!("第 {line} 行：`{key}` 为空、太长，或含有终端不显示的字符")
+            }
+            WindowsError::Empty => "其中没有 [[window]]".into(),
         };
         told(error, chinese)
     }

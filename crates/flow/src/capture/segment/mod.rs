@@ -196,7 +196,8 @@ impl Segment {
         let header_length = usize::from(header[12] >> 4) * 4;
         let is_broken = header_length < 20 || header_length > length;
         let options = tcp.get(20..header_length.min(tcp.len())).unwrap_or_default();
-        let payload = tcp.get(header_length..).unwrap_or_default();
+        // Behind a header that cannot be believed there is nothing to read.
+        let payload = if is_broken { &[] } else { tcp.get(header_length..).unwrap_or_default() };
         Some(Segment {
             source: SocketAddr::new(source, half(header, 0)?),
             destination: SocketAddr::new(destination, half(header, 2)?),
@@ -212,6 +213,17 @@ impl Segment {
             is_broken,
             is_header_cut: !is_broken && header_length > tcp.len(),
         })
+    }
+
+    /// What was captured of the payload of the segment that was read from this IP packet, at most
+    /// `most` bytes.
+    #[cold]
+    pub(crate) fn payload_in(ip: &[u8], most: usize) -> &[u8] {
+        let Ok((sliced, _)) = LaxIpSlice::from_slice(ip) else { return &[] };
+        let tcp = sliced.payload().payload;
+        let start = tcp.get(12).map_or(tcp.len(), |byte| usize::from(byte >> 4) * 4);
+        let payload = tcp.get(start.max(20)..).unwrap_or_default();
+        &payload[..payload.len().min(most)]
     }
 
     /// Payload as a length in sequence space.

@@ -7,12 +7,18 @@ use strum::{EnumIter, IntoStaticStr};
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum ApplicationProtocol {
+    /// gRPC over HTTP/2 in clear text, by its first request.
+    Grpc,
     /// HTTP/1.0 or 1.1 (RFC 9112 section 2.1).
     Http1,
     /// HTTP/2 in clear text (RFC 9113 section 3.4).
     Http2,
     /// iSCSI's login (RFC 7143 section 11.12).
     Iscsi,
+    /// Kafka's question which versions a broker speaks (`ApiVersions`).
+    Kafka,
+    /// MQTT (version 3.1 to 5.0, section 3.1).
+    Mqtt,
     /// MySQL's or MariaDB's greeting (`Protocol::HandshakeV10`).
     Mysql,
     /// NFS, by a call of its program (RFC 5531 section 9, RFC 7530 section 1.1).
@@ -41,15 +47,23 @@ const NFS_PROGRAM: u32 = 100_003;
 /// A login of iSCSI that is sent at once, and where the text behind its header begins.
 const ISCSI_LOGIN: u8 = 0x43;
 const ISCSI_HEADER: usize = 48;
+/// Kafka's number of `ApiVersions`, and the newest version of that request.
+const KAFKA_VERSIONS: u8 = 18;
+const KAFKA_NEWEST: u8 = 4;
+/// It has no more than so many times 256 bytes: names of programs.
+const KAFKA_LONGEST: u8 = 3;
+/// The first packet of a client of MQTT.
+const MQTT_CONNECT: u8 = 0x10;
 const METHODS: [&[u8]; 8] =
     [b"GET ", b"PUT ", b"POST ", b"HEAD ", b"PATCH ", b"TRACE ", b"DELETE ", b"OPTIONS "];
 
 /// Ports that are registered for one (IANA's Service Name and Transport Protocol Port Number
 /// Registry), and little else uses.
-const PORTS: [(u16, ApplicationProtocol); 8] = [
+const PORTS: [(u16, ApplicationProtocol); 9] = [
     (22, ApplicationProtocol::Ssh),
     (445, ApplicationProtocol::Smb),
     (873, ApplicationProtocol::Rsync),
+    (1883, ApplicationProtocol::Mqtt),
     (2049, ApplicationProtocol::Nfs),
     (3260, ApplicationProtocol::Iscsi),
     (3306, ApplicationProtocol::Mysql),
@@ -66,9 +80,12 @@ impl ApplicationProtocol {
     /// Its name as people write it, in every language.
     pub const fn words(self) -> &'static str {
         match self {
+            Self::Grpc => "gRPC",
             Self::Http1 => "HTTP/1",
             Self::Http2 => "HTTP/2",
             Self::Iscsi => "iSCSI",
+            Self::Kafka => "Kafka",
+            Self::Mqtt => "MQTT",
             Self::Mysql => "MySQL",
             Self::Nfs => "NFS",
             Self::Postgresql => "PostgreSQL",
@@ -109,6 +126,12 @@ impl ApplicationProtocol {
             {
                 Some(Self::Postgresql)
             }
+            // Its server is content with the client (0), or ends SASL (12), and goes on.
+            [b'R', 0, 0, _, 8, 0, 0, 0, 0, b'S', ..] | [b'R', 0, 0, _, _, 0, 0, 0, 12, ..] => {
+                Some(Self::Postgresql)
+            }
+            // Settings of six bytes each, of the whole connection.
+            [0, 0, length, 4, 0, 0, 0, 0, 0, ..] if length % 6 == 0 => Some(Self::Http2),
             // Its length is of three bytes; version 1 says 0xff.
             [0, _, _, _, 0xfe | 0xff, b'S', b'M', b'B', ..] => Some(Self::Smb),
             // The record's length, an identifier, a call (0), the calls' version (2), the program.
@@ -117,6 +140,13 @@ impl ApplicationProtocol {
             {
                 Some(Self::Nfs)
             }
+            [0, 0, high @ 0..=KAFKA_LONGEST, low, 0, KAFKA_VERSIONS, 0, 0..=KAFKA_NEWEST, ..]
+                if payload.len() == 4 + usize::from(u16::from_be_bytes([high, low])) =>
+            {
+                Some(Self::Kafka)
+            }
+            // Its first packet, a length of one to four bytes, and a name.
+            [MQTT_CONNECT, ..] if is_mqtt(payload) => Some(Self::Mqtt),
             // The length, the first of a packet's numbers, version 10, and the server's in text.
             [low, high, 0, 0, 10, b'0'..=b'9', ..]
                 if is_greeting(payload, u16::from_le_bytes([low, high])) =>
@@ -150,6 +180,14 @@ fn is_greeting(payload: &[u8], length: u16) -> bool {
     end.is_some_and(|end| version[..end].iter().all(u8::is_ascii_graphic))
 }
 
+/// Whether the name of MQTT follows a length of one to four bytes, of which all but the last say
+/// that more follow.
+fn is_mqtt(payload: &[u8]) -> bool {
+    let more = payload[1..].iter().take_while(|byte| **byte & 0x80 != 0).count();
+    let name = payload.get(2 + more..).unwrap_or_default();
+    more < 4 && (name.starts_with(b"\0\x04MQTT") || name.starts_with(b"\0\x06MQIsdp"))
+}
+
 /// Whether it is `*`, how many strings, `$`, the length of the first.
 fn is_command(payload: &[u8]) -> bool {
     let digits = payload[1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -174,7 +212,14 @@ mod tests {
         let start = b"\0\0\0\x23\0\x03\0\0user\0postgres\0database\0db\0\0";
         let greeting = b"\x4a\0\0\0\x0a8.0.36\0\x0b\0\0\0abcdefgh\0\xff\xff";
         let login = login();
-        let told: [(&[u8], _, usize); 12] = [
+        let versions = b"\0\0\0\x0e\0\x12\0\0\0\0\0\x01\0\x04test";
+        let told: [(&[u8], _, usize); 18] = [
+            (b"R\0\0\0\x08\0\0\0\0S\0\0\0\x19", ApplicationProtocol::Postgresql, 10),
+            (b"R\0\0\0\x36\0\0\0\x0cv=", ApplicationProtocol::Postgresql, 9),
+            (b"\0\0\x0c\x04\0\0\0\0\0\0\x03", ApplicationProtocol::Http2, 9),
+            (versions, ApplicationProtocol::Kafka, versions.len()),
+            (b"\x10\x10\0\x04MQTT\x04", ApplicationProtocol::Mqtt, 8),
+            (b"\x10\x90\x01\0\x06MQIsdp\x03", ApplicationProtocol::Mqtt, 11),
             (start, ApplicationProtocol::Postgresql, 8),
             (&[0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f], ApplicationProtocol::Postgresql, 8),
             (&[0, 0, 0, 8, 4, 0xd2, 0x16, 0x30], ApplicationProtocol::Postgresql, 8),
@@ -240,6 +285,11 @@ mod tests {
             b"OPTIONS * RTSP/1.0",
             b"HTTP/2",
             b"C",
+            // Frames of HTTP/2 that are no settings, or not of the connection.
+            b"\0\0\x05\x04\0\0\0\0\0",
+            b"\0\0\x0c\x04\0\0\0\0\x01",
+            b"\x10\xff\xff\xff\xff\0\x04MQTT",
+            b"\x10\x10\0\x04MQTP",
         ] {
             assert_eq!(ApplicationProtocol::of(other), None, "{other:?}");
         }

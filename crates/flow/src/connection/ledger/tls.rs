@@ -45,7 +45,7 @@ impl Ledger {
     pub(super) fn shakes_hands(&mut self, start: PayloadStart) -> bool {
         let was_in_tls = self.is_in_tls();
         let is_in_tls = match start {
-            PayloadStart::ClientHello { .. } => true,
+            PayloadStart::ClientHello => true,
             PayloadStart::Handshake => was_in_tls,
             _ => false,
         };

@@ -196,6 +196,8 @@ fn connection(
         duration: end.at.since(start.at),
         handshake_rtt: None,
         protocol: None,
+        greeting: None,
+        windows: Default::default(),
         vantage: Vantage { place, confidence: 1.0 },
         warnings: vec![Warning::NoPackets],
         client_to_server,

@@ -3,10 +3,11 @@
 //! channels (RFC 4254 section 5.2), HTTP/2 streams (RFC 9113 section 5.2) and SMB have such a
 //! window; one request after another for blocks of one size is a window of one block.
 
-use super::protocol_window::{SFTP_BLOCK, is_about};
-use super::{DataSeen, KnownWindow, ProtocolWindow};
+use super::protocol_window::SFTP_BLOCK;
+use super::{DataSeen, Granter, ProtocolWindow};
 use crate::connection::GrantFacts;
 use crate::limit::{Evidence, Interval, Limit, Verdict};
+use crate::windows::is_about;
 use fullpipe_model::units::{Bytes, Duration};
 
 /// The least number of pauses that an answer ended, and the least fraction of all pauses.
@@ -70,6 +71,8 @@ pub struct ApplicationWindow {
     pub window: Bytes,
     /// Which protocol's it is.
     pub protocol: ProtocolWindow,
+    /// Whose program grants it.
+    pub granter: Granter,
 }
 
 impl ApplicationWindow {
@@ -88,7 +91,8 @@ impl ApplicationWindow {
             && spread.extents.as_f64() <= SPREAD_MOST * bound.as_f64();
         let segment = seen.segment();
         let protocol = ProtocolWindow::of(seen, bound, Some(step));
-        let is_of_a_program = is_of_a_program(protocol, bound, step);
+        let granter = Granter::of(seen, protocol);
+        let is_of_a_program = is_of_a_program(protocol, bound, step, granter);
         let is_granted = is_sharp(&grants, is_of_a_program, segment)
             || (at_bound as f64 >= FIXED_IN * count as f64
                 && (protocol.is_usual(bound) || is_granted(&grants, is_of_a_program, segment)));
@@ -108,6 +112,7 @@ impl ApplicationWindow {
             step: Some(step),
             window,
             protocol,
+            granter,
         })
     }
 
@@ -131,6 +136,7 @@ impl ApplicationWindow {
         let bound = fixed_bound(verdict)?;
         let window = open_window(verdict, bound)?;
         let segment = seen.segment();
+        let protocol = ProtocolWindow::of(seen, bound, None);
         (bound.get() >= SEGMENTS_LEAST * segment).then_some(ApplicationWindow {
             count: answers.awaited.into(),
             time: answers.wait,
@@ -138,7 +144,8 @@ impl ApplicationWindow {
             bound,
             step: None,
             window,
-            protocol: ProtocolWindow::of(seen, bound, None),
+            protocol,
+            granter: Granter::of(seen, protocol),
         })
     }
 }
@@ -205,12 +212,12 @@ fn is_sharp(grants: &GrantFacts, is_of_a_program: bool, segment: u64) -> bool {
 }
 
 /// Whether a protocol is known to have such a window, of a size that programs have.
-fn is_of_a_program(protocol: ProtocolWindow, bound: Bytes, step: Bytes) -> bool {
+fn is_of_a_program(protocol: ProtocolWindow, bound: Bytes, step: Bytes, granter: Granter) -> bool {
     match protocol {
         ProtocolWindow::SftpRequests(_) => is_about(step, SFTP_BLOCK),
         ProtocolWindow::SshChannel(_) => is_round(bound, ABOUT_ROUND),
         ProtocolWindow::Http2 => {
-            is_round(bound, ABOUT_ROUND) || KnownWindow::http2_like(bound).next().is_some()
+            is_round(bound, ABOUT_ROUND) || granter.like(protocol, bound).next().is_some()
         }
         ProtocolWindow::Of(_) | ProtocolWindow::Unknown => false,
     }

@@ -3,6 +3,8 @@
 
 use super::DataSeen;
 use crate::capture::segment::{ApplicationProtocol, PayloadStart, SshSoftware};
+use crate::connection::Greeting;
+use crate::windows::is_about;
 use fullpipe_model::units::Bytes;
 
 /// A window above TCP.
@@ -30,30 +32,29 @@ pub const SFTP_BLOCK: Bytes = Bytes::new(1 << 15);
 /// What a stream of HTTP/2 may carry unless its receiver grants more (RFC 9113 section 6.9.2).
 pub const HTTP2_INITIAL: Bytes = Bytes::new(65_535);
 
-/// A protocol's own words add no more than this part to what it grants.
-const OVERHEAD: f64 = 0.03;
-
 impl ProtocolWindow {
     /// The one that holds this data. One message of the peer grants `step`, of `bound` in all.
     pub(super) fn of(seen: DataSeen<'_>, bound: Bytes, step: Option<Bytes>) -> Self {
         let (sender, receiver) = (seen.facts().begins, seen.receiver_facts().begins);
         let protocol = seen.connection.protocol;
         let is_ssh = protocol == Some(ApplicationProtocol::Ssh);
-        let is_http2 = [sender, receiver].iter().any(|begins| {
-            // What the server chose is encrypted, and many captures are cut before the offer.
-            matches!(
-                begins,
-                PayloadStart::Http2Preface
-                    | PayloadStart::ClientHello { offers_http2: Some(true) | None }
-            )
+        // What the server of TLS chose is encrypted from 1.3 on, and many captures are cut before
+        // the offer.
+        let greeting = seen.connection.greeting.as_deref();
+        let may_be_http2 = greeting.is_none_or(Greeting::may_have_http2);
+        let is_http2 = [sender, receiver].iter().any(|begins| match begins {
+            PayloadStart::Http2Preface | PayloadStart::Says(ApplicationProtocol::Http2) => true,
+            PayloadStart::ClientHello => may_be_http2,
+            _ => false,
         });
         let software = match receiver {
             PayloadStart::Ssh(software) => software,
             _ => SshSoftware::Other,
         };
         // What is less than a channel always has is bounded within it.
-        let is_within =
-            software.fixes_window() && bound.as_f64() < (1.0 - OVERHEAD) * SSH_CHANNEL.as_f64();
+        let is_within = software.fixes_window()
+            && bound.as_f64() < SSH_CHANNEL.as_f64()
+            && !is_about(bound, SSH_CHANNEL);
         match () {
             () if is_ssh && (is_within || step.is_some_and(|step| is_about(step, SFTP_BLOCK))) => {
                 let requests = bound.as_f64() / SFTP_BLOCK.as_f64();
@@ -87,17 +88,14 @@ impl ProtocolWindow {
         match self {
             ProtocolWindow::SftpRequests(_) => true,
             // They ask, and are answered, whichever way the data goes.
-            ProtocolWindow::Of(protocol) => !matches!(protocol, ApplicationProtocol::Rsync),
+            ProtocolWindow::Of(protocol) => {
+                !matches!(protocol, ApplicationProtocol::Mqtt | ApplicationProtocol::Rsync)
+            }
             ProtocolWindow::SshChannel(_) | ProtocolWindow::Http2 | ProtocolWindow::Unknown => {
                 false
             }
         }
     }
-}
-
-/// Whether this is one such block, with what the protocol adds.
-pub(super) fn is_about(size: Bytes, block: Bytes) -> bool {
-    (size.as_f64() - block.as_f64()).abs() <= OVERHEAD * block.as_f64()
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! What packets show behind a limit.
 
+use crate::capture::segment::SshSoftware;
 use crate::diagnosis::{
-    AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart,
-    KnownWindow, NoAnswer, PacketCause, PathMtu, Policer, ProtocolWindow, SFTP_BLOCK, SSH_CHANNEL,
-    ScaleSign, Sharing, Timeouts, WindowScale,
+    AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart, NoAnswer,
+    PacketCause, PathMtu, Policer, ProtocolWindow, SFTP_BLOCK, ScaleSign, Sharing, Timeouts,
+    WindowScale,
 };
+use crate::windows::{KnownWindow, is_about};
 use fullpipe_model::units::{Bytes, Duration};
 
 pub(super) fn claim(cause: PacketCause) -> String {
@@ -122,56 +124,117 @@ fn delayed_ack(cause: DelayedAck) -> String {
 }
 
 fn application_window(cause: ApplicationWindow) -> String {
-    let ApplicationWindow { count, time, part, bound, step, window, protocol } = cause;
+    let ApplicationWindow { count, time, part, bound, step, window, .. } = cause;
     let part = part * 100.0;
     match step {
         Some(step) => format!(
             "window inside the application{}: its peer grants {bound} beyond what it has taken, \
              {step} with each message; {count} of these found all of it sent, of a receive window \
              of {window}, for {time} in all ({part:.0} % of the time)",
-            named(protocol, bound)
+            named(&cause)
         ),
         None => format!(
-            "window inside the application: {count} times the sender stopped with {bound} in \
+            "window inside the application{}: {count} times the sender stopped with {bound} in \
              flight at most, of a receive window of {window}, until the peer's application \
-             answered, {time} in all ({part:.0} % of the time)"
+             answered, {time} in all ({part:.0} % of the time)",
+            named(&cause)
         ),
     }
 }
 
-/// What the window is, in brackets.
-fn named(protocol: ProtocolWindow, bound: Bytes) -> String {
+/// What the window is and who grants it, in brackets.
+fn named(cause: &ApplicationWindow) -> String {
+    let ApplicationWindow { protocol, granter, .. } = *cause;
     match protocol {
-        ProtocolWindow::SshChannel(software) if protocol.is_usual(bound) => {
-            let by = software.name().unwrap_or("the software that receives");
-            format!(" (SSH's channel: {by} grants {SSH_CHANNEL:#})")
-        }
         ProtocolWindow::SshChannel(software) => {
-            let by = software.name().map_or(String::new(), |name| format!(", granted by {name}"));
-            format!(" (SSH's channel{by})")
+            format!(" (SSH's channel{})", of_ssh(cause, software))
         }
         ProtocolWindow::SftpRequests(count) => {
-            format!(" (SFTP: {count} requests of {SFTP_BLOCK:#} under way)")
+            let by = granter.program.map_or(String::new(), |by| format!(", asked by {by}"));
+            format!(" (SFTP: {count} requests of {SFTP_BLOCK:#} under way{by})")
         }
-        ProtocolWindow::Http2 if protocol.is_usual(bound) => {
+        ProtocolWindow::Http2 => format!(" (HTTP/2{})", of_http2(cause)),
+        ProtocolWindow::Of(protocol) => {
+            let by_port = if granter.is_by_port { ", by the port alone" } else { "" };
+            let by = granter.program.map_or(String::new(), |by| format!(", asked by {by}"));
             format!(
-                " (HTTP/2: the {} bytes of a receiver that grants no more)",
-                HTTP2_INITIAL.get()
+                " ({}{by_port}{by}{})",
+                protocol.words(),
+                as_large_as(cause).unwrap_or_default()
             )
         }
-        ProtocolWindow::Http2 => {
-            let like: Vec<_> = KnownWindow::http2_like(bound).map(KnownWindow::named).collect();
-            let like = match like.is_empty() {
-                true => String::new(),
-                false => format!("; as large as the default of {}", like.join(", and of ")),
-            };
-            format!(
-                " (HTTP/2, unless TLS hides another protocol: of a stream, or of the \
-                 connection{like})"
-            )
+        ProtocolWindow::Unknown => match granter.program {
+            Some(by) => format!(" (granted by {by}, in a protocol that is not known)"),
+            None => " (unknown protocol and implementation)".to_owned(),
+        },
+    }
+}
+
+/// Who grants a channel of SSH, and whether that is its default.
+fn of_ssh(cause: &ApplicationWindow, software: SshSoftware) -> String {
+    let ApplicationWindow { bound, protocol, granter, .. } = *cause;
+    match (granter.program, granter.default(protocol, bound)) {
+        (Some(by), Some(known)) if known.is_as_large_as(bound) => {
+            format!(": {by} grants {:#}, {}", known.window, changed_by(known))
         }
-        ProtocolWindow::Of(protocol) => format!(" ({})", protocol.words()),
-        ProtocolWindow::Unknown => String::new(),
+        (Some(by), Some(known)) => {
+            format!(", granted by {by}, whose default is {:#}, {}", known.window, changed_by(known))
+        }
+        (Some(by), None) if software == SshSoftware::Other => {
+            format!(", granted by {by}: unknown implementation")
+        }
+        (Some(by), None) => format!(", granted by {by}"),
+        (None, _) if granter.is_by_port => {
+            let like = as_large_as(cause).unwrap_or_default();
+            format!(", by the port alone: unknown implementation{like}")
+        }
+        (None, _) => {
+            let like = as_large_as(cause).unwrap_or_default();
+            format!(": unknown implementation{like}")
+        }
+    }
+}
+
+/// Who grants a stream or a connection of HTTP/2.
+fn of_http2(cause: &ApplicationWindow) -> String {
+    let ApplicationWindow { bound, protocol, granter, .. } = *cause;
+    if let Some(says) = granter.says.filter(|says| is_about(bound, *says)) {
+        let by = granter.program.map_or(String::new(), |by| format!(" of {by}"));
+        return format!(": the settings{by} grant each stream {} B{}", says.get(), {
+            as_large_as(cause).unwrap_or_default()
+        });
+    }
+    match (granter.program, granter.default(protocol, bound)) {
+        (Some(by), Some(known)) if known.is_as_large_as(bound) => {
+            format!(": {by} grants {:#}, {}", known.window, changed_by(known))
+        }
+        _ if protocol.is_usual(bound) => {
+            format!(": the {} bytes of a receiver that grants no more", HTTP2_INITIAL.get())
+        }
+        _ => {
+            let like = as_large_as(cause).unwrap_or_else(|| "; unknown implementation".to_owned());
+            let unless = if granter.is_hidden { ", unless TLS hides another protocol" } else { "" };
+            format!("{unless}: of a stream, or of the connection{like}")
+        }
+    }
+}
+
+/// The defaults that are as large; `None` where there are none.
+fn as_large_as(cause: &ApplicationWindow) -> Option<String> {
+    let like = cause.granter.like(cause.protocol, cause.bound).map(|known| {
+        let own = if known.is_own { " (an entry of your own)" } else { "" };
+        format!("{}{own}", known.named())
+    });
+    let like: Vec<String> = like.collect();
+    (!like.is_empty()).then(|| format!("; as large as the default of {}", like.join(", and of ")))
+}
+
+/// What changes a default, and whose entry says so.
+fn changed_by(known: KnownWindow) -> String {
+    let own = if known.is_own { " (an entry of your own)" } else { "" };
+    match known.setting {
+        Some(setting) => format!("which `{setting}` changes{own}"),
+        None => format!("which no setting is known to change{own}"),
     }
 }
 

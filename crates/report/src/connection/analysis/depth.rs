@@ -4,7 +4,7 @@
 use super::table::arrow;
 use crate::{
     Column, Layout, Table, Tone,
-    connection::account,
+    connection::{account, spoken},
     labels, plan,
     table::{figure, paragraph},
 };
@@ -31,6 +31,9 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         connection.server
     );
     let mut text = format!("{}\n", layout.paint(Tone::Heading, &title));
+    if let Some(spoken) = spoken(connection, layout.language) {
+        text += &format!("{}\n", paragraph::fill("", &spoken, layout.width));
+    }
     text += &format!("{}\n\n", length(connection, layout.language));
     text.insert_str(text.len() - 1, &capture(connection, layout));
     let account = explained.account();

@@ -1,10 +1,12 @@
 //! What packets show behind a limit.
 
+use crate::capture::segment::SshSoftware;
 use crate::diagnosis::{
-    AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart,
-    KnownWindow, NoAnswer, PacketCause, PathMtu, Policer, ProtocolWindow, SFTP_BLOCK, SSH_CHANNEL,
-    ScaleSign, Sharing, Timeouts, WindowScale,
+    AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart, NoAnswer,
+    PacketCause, PathMtu, Policer, ProtocolWindow, SFTP_BLOCK, ScaleSign, Sharing, Timeouts,
+    WindowScale,
 };
+use crate::windows::{KnownWindow, is_about};
 use fullpipe_model::units::{Bytes, Duration};
 
 pub fn claim(cause: PacketCause) -> String {
@@ -114,47 +116,103 @@ fn delayed_ack(cause: DelayedAck) -> String {
 }
 
 fn application_window(cause: ApplicationWindow) -> String {
-    let ApplicationWindow { count, time, part, bound, step, window, protocol } = cause;
+    let ApplicationWindow { count, time, part, bound, step, window, .. } = cause;
     let part = percent(part);
     match step {
         Some(step) => format!(
             "应用层窗口{}：对端应用只允许在其已取走的数据之外再发 {bound}，每条消息追加 {step}；其中 {count} \
              条到达时额度已全部用完，而接收窗口为 {window}，共 {time}（{part}）",
-            named(protocol, bound)
+            named(&cause)
         ),
         None => format!(
-            "应用层窗口：发送方 {count} 次在途最多 {bound} 就停下（接收窗口为 {window}），直到对端应用\
-             应答，共 {time}（{part}）"
+            "应用层窗口{}：发送方 {count} 次在途最多 {bound} 就停下（接收窗口为 {window}），直到对端应用\
+             应答，共 {time}（{part}）",
+            named(&cause)
         ),
     }
 }
 
-fn named(protocol: ProtocolWindow, bound: Bytes) -> String {
+fn named(cause: &ApplicationWindow) -> String {
+    let ApplicationWindow { protocol, granter, .. } = *cause;
     match protocol {
-        ProtocolWindow::SshChannel(software) if protocol.is_usual(bound) => {
-            let by = software.name().unwrap_or("接收端的软件");
-            format!("（SSH 通道：{by} 的额度为 {SSH_CHANNEL:#}）")
-        }
-        ProtocolWindow::SshChannel(software) => {
-            let by = software.name().map_or(String::new(), |name| format!("，由 {name} 授予"));
-            format!("（SSH 通道{by}）")
-        }
+        ProtocolWindow::SshChannel(software) => format!("（SSH 通道{}）", of_ssh(cause, software)),
         ProtocolWindow::SftpRequests(count) => {
-            format!("（SFTP：{count} 个 {SFTP_BLOCK:#} 的请求在途）")
+            let by = granter.program.map_or(String::new(), |by| format!("，由 {by} 发出"));
+            format!("（SFTP：{count} 个 {SFTP_BLOCK:#} 的请求在途{by}）")
         }
-        ProtocolWindow::Http2 if protocol.is_usual(bound) => {
-            format!("（HTTP/2：接收端没有追加额度，仅 {} 字节）", HTTP2_INITIAL.get())
+        ProtocolWindow::Http2 => format!("（HTTP/2{}）", of_http2(cause)),
+        ProtocolWindow::Of(protocol) => {
+            let by_port = if granter.is_by_port { "，仅据端口" } else { "" };
+            let by = granter.program.map_or(String::new(), |by| format!("，由 {by} 发出请求"));
+            format!(
+                "（{}{by_port}{by}{}）",
+                protocol.words(),
+                as_large_as(cause).unwrap_or_default()
+            )
         }
-        ProtocolWindow::Http2 => {
-            let like: Vec<_> = KnownWindow::http2_like(bound).map(KnownWindow::named).collect();
-            let like = match like.is_empty() {
-                true => String::new(),
-                false => format!("；与这些默认值相同：{}", like.join("；")),
-            };
-            format!("（HTTP/2，除非 TLS 里是别的协议：流或连接的窗口{like}）")
+        ProtocolWindow::Unknown => match granter.program {
+            Some(by) => format!("（由 {by} 授予，协议未知）"),
+            None => "（协议和实现均未知）".to_owned(),
+        },
+    }
+}
+
+fn of_ssh(cause: &ApplicationWindow, software: SshSoftware) -> String {
+    let ApplicationWindow { bound, protocol, granter, .. } = *cause;
+    match (granter.program, granter.default(protocol, bound)) {
+        (Some(by), Some(known)) if known.is_as_large_as(bound) => {
+            format!("：{by} 的额度为 {:#}，{}", known.window, changed_by(known))
         }
-        ProtocolWindow::Of(protocol) => format!("（{}）", protocol.words()),
-        ProtocolWindow::Unknown => String::new(),
+        (Some(by), Some(known)) => {
+            format!("，由 {by} 授予，其默认值为 {:#}，{}", known.window, changed_by(known))
+        }
+        (Some(by), None) if software == SshSoftware::Other => {
+            format!("，由 {by} 授予：未知的实现")
+        }
+        (Some(by), None) => format!("，由 {by} 授予"),
+        (None, _) => {
+            let by_port = if granter.is_by_port { "，仅据端口" } else { "" };
+            format!("{by_port}：未知的实现{}", as_large_as(cause).unwrap_or_default())
+        }
+    }
+}
+
+fn of_http2(cause: &ApplicationWindow) -> String {
+    let ApplicationWindow { bound, protocol, granter, .. } = *cause;
+    if let Some(says) = granter.says.filter(|says| is_about(bound, *says)) {
+        let by = granter.program.map_or(String::new(), |by| format!("{by} 的"));
+        let like = as_large_as(cause).unwrap_or_default();
+        return format!("：{by} SETTINGS 给每个流 {} 字节{like}", says.get());
+    }
+    match (granter.program, granter.default(protocol, bound)) {
+        (Some(by), Some(known)) if known.is_as_large_as(bound) => {
+            format!("：{by} 的额度为 {:#}，{}", known.window, changed_by(known))
+        }
+        _ if protocol.is_usual(bound) => {
+            format!("：接收端没有追加额度，仅 {} 字节", HTTP2_INITIAL.get())
+        }
+        _ => {
+            let like = as_large_as(cause).unwrap_or_else(|| "；未知的实现".to_owned());
+            let unless = if granter.is_hidden { "，除非 TLS 里是别的协议" } else { "" };
+            format!("{unless}：流或连接的窗口{like}")
+        }
+    }
+}
+
+fn as_large_as(cause: &ApplicationWindow) -> Option<String> {
+    let like = cause.granter.like(cause.protocol, cause.bound).map(|known| {
+        let own = if known.is_own { "（您自己的条目）" } else { "" };
+        format!("{}{own}", known.named())
+    });
+    let like: Vec<String> = like.collect();
+    (!like.is_empty()).then(|| format!("；与这些默认值相同：{}", like.join("；")))
+}
+
+fn changed_by(known: KnownWindow) -> String {
+    let own = if known.is_own { "（您自己的条目）" } else { "" };
+    match known.setting {
+        Some(setting) => format!("可由 `{setting}` 更改{own}"),
+        None => format!("没有已知的设置能更改它{own}"),
     }
 }
 
