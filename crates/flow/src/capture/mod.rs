@@ -13,6 +13,7 @@
 //! `pcap-parser`; records are framed here, because framing must be resumable at any byte and
 //! bounded in memory.
 
+pub mod anonymize;
 mod fragments;
 mod layer;
 mod link;
@@ -32,7 +33,7 @@ pub mod write_ng;
 pub(crate) use layer::{half, word};
 pub use link::{LinkType, ip_packet};
 pub use opener::{Layer, Opened, Opener};
-pub use reader::{ReadError, Reader, Summary, read};
+pub use reader::{Interfaces, ReadError, Reader, Summary, read};
 pub use unpack::{Packing, Unpack};
 
 use fullpipe_model::units::Instant;

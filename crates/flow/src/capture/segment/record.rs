@@ -64,7 +64,7 @@ const LONGEST_BANNER: usize = 255;
 impl PayloadStart {
     /// Reads what was captured of a payload.
     #[inline]
-    pub(super) fn of(payload: &[u8]) -> Self {
+    pub(in crate::capture) fn of(payload: &[u8]) -> Self {
         match *payload {
             // The version of a record is 3.1 to 3.4, whatever is spoken; 3.0 is SSL.
             [HANDSHAKE, 3, 0..=4, high, low, message, ..]

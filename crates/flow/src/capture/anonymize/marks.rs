@@ -1,0 +1,277 @@
+//! Looks in what is to be shared for what was in the capture.
+//!
+//! Nothing here trusts the writer: [`Marks`] remembers what the input had, and a [`Search`] reads
+//! the bytes of the output as they lie in the file. Of payloads, any eight bytes in a row are
+//! remembered, up to a bound; beyond it those stay whose hash begins with enough zeroes, the same
+//! ones that are looked up in the output. So every part of a small capture is looked for, and of a
+//! large one a share that [`Marks::share`] tells: a leak of many bytes is still found for certain.
+//! Eight bytes with fewer than five different values other than zero say nothing (a counter, a
+//! length, padding), and are found in any file.
+
+use super::addresses::AddressMap;
+use super::words::ALL_WORDS;
+use std::collections::HashSet;
+use std::net::IpAddr;
+
+/// The most parts of payloads that are remembered: 9 MB.
+const PARTS_MAX: usize = 1 << 19;
+/// Different values that make eight bytes tell something, and six bytes of a card's address.
+const TELLING: u32 = 5;
+const TELLING_CARD: u32 = 4;
+const TELLING_ADDRESS: u32 = 3;
+/// Makes a hash of eight bytes: Fibonacci hashing (Knuth, The Art of Computer Programming 6.4).
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The most finds that are told.
+const FINDS_MAX: usize = 8;
+
+type Parts = HashSet<u64, foldhash::fast::RandomState>;
+
+/// What a capture had that its shared form must not have.
+#[derive(Debug)]
+pub struct Marks {
+    /// Eight bytes of payloads each, of which the first `zeroes` bits of the hash are 0.
+    parts: Parts,
+    zeroes: u32,
+    /// Parts that stand in for payloads, and are in the output by right.
+    words: Parts,
+    /// A source's and a destination's address of IPv4, or half an address of IPv6.
+    addresses: Parts,
+    cards: Parts,
+    /// Which ends of what is in the two sets before there are: most bytes of a file are none.
+    ends: Box<[u64; 1 << 10]>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindKind {
+    /// Eight bytes of a payload.
+    Payload,
+    /// An IP address, or two of IPv4.
+    Address,
+    /// A card's address.
+    Mac,
+}
+
+/// A place in the output with something of the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Find {
+    /// What it is.
+    pub kind: FindKind,
+    /// Where in the file it ends.
+    pub offset: u64,
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        let words = ALL_WORDS.iter().flat_map(|words| words.windows(8)).map(number).collect();
+        let (parts, addresses, cards) = (Parts::default(), Parts::default(), Parts::default());
+        Marks { parts, zeroes: 0, words, addresses, cards, ends: Box::new([0; 1 << 10]) }
+    }
+}
+
+impl Marks {
+    /// Remembers a payload.
+    pub fn payload(&mut self, payload: &[u8]) {
+        let Some((first, rest)) = payload.split_at_checked(7) else { return };
+        let mut part = number(first);
+        for byte in rest {
+            part = part << 8 | u64::from(*byte);
+            if self.is_chosen(part) && different(part) >= TELLING && !self.words.contains(&part) {
+                self.add(part);
+            }
+        }
+    }
+
+    /// Remembers the addresses that were replaced; those that stay by right are none of them.
+    pub fn addresses(&mut self, map: &AddressMap) {
+        for (before, after) in map.seen_pairs() {
+            self.add_address(before, after);
+        }
+        for (before, after) in map.seen() {
+            if let (IpAddr::V6(before), IpAddr::V6(after)) = (before, after) {
+                let (before, after) = (before.to_bits(), after.to_bits());
+                for half in [64, 0] {
+                    let part = (before >> half) as u64;
+                    if different(part) >= TELLING_ADDRESS {
+                        self.add_address(part, (after >> half) as u64);
+                    }
+                }
+            }
+        }
+        for (before, after) in map.seen_macs() {
+            let (before, after) = (number(&before), number(&after));
+            if before != after && different(before) >= TELLING_CARD {
+                self.cards.insert(before);
+                self.note_end(before);
+            }
+        }
+    }
+
+    /// Of all parts of payloads that tell something, how many are looked for: one of so many.
+    pub fn share(&self) -> u64 {
+        1 << self.zeroes
+    }
+
+    fn add(&mut self, part: u64) {
+        self.parts.insert(part);
+        while self.parts.len() > PARTS_MAX {
+            self.zeroes += 1;
+            let zeroes = self.zeroes;
+            self.parts.retain(|part| begins_with_zeroes(*part, zeroes));
+        }
+    }
+
+    fn add_address(&mut self, before: u64, after: u64) {
+        if before != after {
+            self.addresses.insert(before);
+            self.note_end(before);
+        }
+    }
+
+    fn note_end(&mut self, part: u64) {
+        let end = part as u16;
+        self.ends[usize::from(end >> 6)] |= 1 << (end & 63);
+    }
+
+    fn may_end(&self, part: u64) -> bool {
+        let end = part as u16;
+        self.ends[usize::from(end >> 6)] & 1 << (end & 63) != 0
+    }
+
+    #[inline]
+    fn is_chosen(&self, part: u64) -> bool {
+        begins_with_zeroes(part, self.zeroes)
+    }
+
+    /// What the eight bytes are of those that must not be there.
+    #[inline]
+    fn kind(&self, part: u64) -> Option<FindKind> {
+        const CARD: u64 = (1 << 48) - 1;
+        if self.is_chosen(part) && self.parts.contains(&part) {
+            return Some(FindKind::Payload);
+        }
+        if !self.may_end(part) {
+            return None;
+        }
+        if self.addresses.contains(&part) {
+            return Some(FindKind::Address);
+        }
+        self.cards.contains(&(part & CARD)).then_some(FindKind::Mac)
+    }
+}
+
+#[inline]
+fn begins_with_zeroes(part: u64, zeroes: u32) -> bool {
+    part.wrapping_mul(MIX).leading_zeros() >= zeroes
+}
+
+/// Up to eight bytes as a number.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+/// How many different values other than zero the bytes have.
+fn different(part: u64) -> u32 {
+    let bytes = part.to_be_bytes();
+    let is_first = |(at, byte): (usize, &u8)| *byte != 0 && !bytes[..at].contains(byte);
+    bytes.iter().enumerate().map(|one| u32::from(is_first(one))).sum()
+}
+
+/// Reads a file piece by piece.
+#[derive(Debug)]
+pub struct Search<'a> {
+    marks: &'a Marks,
+    part: u64,
+    offset: u64,
+    finds: Vec<Find>,
+    /// How many there are in all.
+    count: u64,
+}
+
+impl<'a> Search<'a> {
+    /// A search for what is remembered.
+    pub fn new(marks: &'a Marks) -> Search<'a> {
+        Search { marks, part: 0, offset: 0, finds: Vec::new(), count: 0 }
+    }
+
+    /// The next bytes of the file.
+    pub fn look(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.part = self.part << 8 | u64::from(*byte);
+            self.offset += 1;
+            if let Some(kind) = self.marks.kind(self.part) {
+                self.count += 1;
+                if self.finds.len() < FINDS_MAX {
+                    self.finds.push(Find { kind, offset: self.offset });
+                }
+            }
+        }
+    }
+
+    /// How much was found, and the first of it.
+    pub fn finish(self) -> (u64, Vec<Find>) {
+        (self.count, self.finds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Key;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn found(marks: &Marks, file: &[u8]) -> Vec<FindKind> {
+        let mut search = Search::new(marks);
+        file.chunks(3).for_each(|piece| search.look(piece));
+        search.finish().1.into_iter().map(|find| find.kind).collect()
+    }
+
+    #[test]
+    fn a_name_a_card_and_addresses_are_found() {
+        let mut marks = Marks::default();
+        let mut map = AddressMap::new(&Key([4; 32]));
+        marks.payload(b"GET /secret HTTP/1.1\r\nHost: example.org\r\n\r\n");
+        map.mac([2, 0x16, 0x3e, 1, 4, 5]);
+        map.pair([198, 51, 100, 7], [203, 0, 113, 80]);
+        map.ip("2001:db8:1:2:a:b:c:d".parse().unwrap());
+        marks.addresses(&map);
+        assert_eq!(found(&marks, b"\0\0\0.org\r\n\r\n\0"), [FindKind::Payload]);
+        assert_eq!(found(&marks, &[9, 9, 2, 0x16, 0x3e, 1, 4, 5, 9]), [FindKind::Mac]);
+        assert_eq!(found(&marks, &[0, 198, 51, 100, 7, 203, 0, 113, 80]), [FindKind::Address]);
+        let part = [0, 0x20, 1, 0xd, 0xb8, 0, 1, 0, 2, 0xff];
+        assert_eq!(found(&marks, &part), [FindKind::Address]);
+        assert_eq!(found(&marks, b"SSH-2.0-OpenSSH and GET / and more than this"), []);
+    }
+
+    #[test]
+    fn words_that_stand_in_are_none_of_the_input() {
+        let mut marks = Marks::default();
+        for words in ALL_WORDS {
+            marks.payload(words);
+        }
+        marks.payload(&[0; 100]);
+        for words in ALL_WORDS {
+            assert_eq!(found(&marks, words), []);
+        }
+        assert_eq!(found(&marks, &[0; 50]), []);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4))]
+
+        /// Beyond the bound, a share is looked for, and a long part is found.
+        #[test]
+        fn a_long_part_of_a_large_capture_is_found(seed: u64, from in 0..5_000_000_usize) {
+            let mut state = seed;
+            let payload: Vec<u8> = (0..5_002_000).map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) as u8
+            }).collect();
+            let mut marks = Marks::default();
+            payload.chunks(1400).for_each(|payload| marks.payload(payload));
+            prop_assert!(marks.share() > 1 && marks.parts.len() <= PARTS_MAX);
+            prop_assert!(!found(&marks, &payload[from..from + 2_000]).is_empty());
+        }
+    }
+}
