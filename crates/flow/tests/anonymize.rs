@@ -37,10 +37,10 @@ fn shared(capture: &[u8], key: u8, options: Options) -> (Vec<u8>, Anonymizer, Ma
     reader.feed(capture);
     while let Ok(Some((packet, interfaces))) = reader.next_with_interfaces() {
         let written = file.packet(&packet, interfaces, &mut anonymizer, &mut out);
-        marks.payload(&packet.data[written.payload..]);
+        marks.packet(packet.data, written.payload);
     }
     file.end(&reader.finish(), &mut out);
-    marks.addresses(anonymizer.addresses());
+    marks.finish(anonymizer.addresses());
     (out, anonymizer, marks)
 }
 

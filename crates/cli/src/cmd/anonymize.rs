@@ -197,7 +197,7 @@ impl Work {
                         let shared =
                             file.packet(&packet, interfaces, &mut self.anonymizer, &mut out);
                         if let Some(marks) = &mut self.marks {
-                            marks.payload(&packet.data[shared.payload..]);
+                            marks.packet(packet.data, shared.payload);
                         }
                     }
                     Ok(None) => break,

@@ -12,6 +12,7 @@
     reason = "skips, seeds and figures are told to whoever reads the test's output"
 )]
 
+mod anonymize;
 mod archive;
 mod attach;
 mod bad_input;
@@ -78,7 +79,8 @@ use std::sync::{Mutex, MutexGuard};
 const IN_VIRTUAL_TIME: [&str; 4] = ["virtual_figures", "virtual_laws", "virtual_prove", "truth"];
 /// Subjects whose trials measure no time: they compare output, files and exit codes, and mark what
 /// they start, so neighbours do not matter to them.
-const BESIDE_OTHERS: [&str; 15] = [
+const BESIDE_OTHERS: [&str; 16] = [
+    "anonymize",
     "output",
     "bad_input",
     "archive",
@@ -116,6 +118,7 @@ fn main() -> ExitCode {
         ("link_delivery", link_delivery::CASES),
         ("link_bounds", link_bounds::CASES),
         ("link_refusals", link_refusals::CASES),
+        ("anonymize", anonymize::CASES),
         ("archive", archive::CASES),
         ("attach", attach::CASES),
         ("unprivileged", unprivileged::CASES),

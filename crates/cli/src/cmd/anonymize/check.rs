@@ -98,7 +98,7 @@ impl Checked {
     ) -> std::io::Result<Checked> {
         let file = output.handle()?;
         let after = Verdicts::of_file(reopened(&file)?, None);
-        marks.addresses(addresses);
+        marks.finish(addresses);
         let mut search = Search::new(&marks);
         let (mut bytes, mut output) = (vec![0; CHUNK], reopened(&file)?);
         loop {

@@ -11,13 +11,13 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     pub from: &'a [u8],
-    pub out: &'a mut Vec<u8>,
+    pub out: &'a mut [u8],
     /// Where in `out` the last byte that is not zero may end.
     pub kept: usize,
     pub addresses: &'a mut AddressMap,
     pub ports: Option<&'a PortMap>,
     /// Checksums over what is written, the outermost first.
-    pub sums: Vec<Sum>,
+    pub sums: &'a mut Vec<Sum>,
     /// What the packet had on the wire.
     pub original_length: usize,
     /// Where what is removed begins: the data above TCP or UDP.

@@ -3,18 +3,22 @@
 //! Nothing here trusts the writer: [`Marks`] remembers what the input had, and a [`Search`] reads
 //! the bytes of the output as they lie in the file. Of payloads, any eight bytes in a row are
 //! remembered, up to a bound; beyond it those stay whose hash begins with enough zeroes, the same
-//! ones that are looked up in the output. So every part of a small capture is looked for, and of a
-//! large one a share that [`Marks::share`] tells: a leak of many bytes is still found for certain.
-//! Eight bytes with fewer than five different values other than zero say nothing (a counter, a
-//! length, padding), and are found in any file.
+//! ones that are looked up in the output, and of the packets behind the first 64 MB one in sixteen.
+//! So every part of a small capture is looked for, and of a large one a share that
+//! [`Marks::share`] tells: a leak of many bytes is still found for certain. Eight bytes with fewer
+//! than five different values other than zero say nothing (a counter, a length, padding), and are
+//! found in any file.
 
 use super::addresses::AddressMap;
 use super::words::ALL_WORDS;
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-/// The most parts of payloads that are remembered: 9 MB.
+/// After so many parts that were remembered, or were again, only half as many are.
 const PARTS_MAX: usize = 1 << 19;
+/// Bytes of packets that are all remembered, and of how many behind them one packet is.
+const ALL_OF: u64 = 64 << 20;
+const ONE_OF: u64 = 16;
 /// Different values that make eight bytes tell something, and six bytes of a card's address.
 const TELLING: u32 = 5;
 const TELLING_CARD: u32 = 4;
@@ -32,8 +36,14 @@ pub struct Marks {
     /// Eight bytes of payloads each, of which the first `zeroes` bits of the hash are 0.
     parts: Parts,
     zeroes: u32,
-    /// Parts that stand in for payloads, and are in the output by right.
-    words: Parts,
+    /// How many came since there was another zero.
+    came: usize,
+    /// Bytes and packets until now.
+    bytes: u64,
+    packets: u64,
+    /// The same of headers: what is there by right, although a payload may have it, too (somebody
+    /// sent a capture, or a packet is there twice, once in a tunnel that is not known).
+    headers: Parts,
     /// A source's and a destination's address of IPv4, or half an address of IPv6.
     addresses: Parts,
     cards: Parts,
@@ -64,27 +74,59 @@ pub struct Find {
 
 impl Default for Marks {
     fn default() -> Self {
-        let words = ALL_WORDS.iter().flat_map(|words| words.windows(8)).map(number).collect();
-        let (parts, addresses, cards) = (Parts::default(), Parts::default(), Parts::default());
-        Marks { parts, zeroes: 0, words, addresses, cards, ends: Box::new([0; 1 << 10]) }
+        let [parts, headers, addresses, cards] = Default::default();
+        let ends = Box::new([0; 1 << 10]);
+        Marks { parts, zeroes: 0, came: 0, bytes: 0, packets: 0, headers, addresses, cards, ends }
     }
 }
 
 impl Marks {
-    /// Remembers a payload.
-    pub fn payload(&mut self, payload: &[u8]) {
-        let Some((first, rest)) = payload.split_at_checked(7) else { return };
+    /// Remembers a packet, whose payload begins at `payload`.
+    pub fn packet(&mut self, packet: &[u8], payload: usize) {
+        self.bytes += packet.len() as u64;
+        self.packets += 1;
+        if self.bytes > ALL_OF && !self.packets.is_multiple_of(ONE_OF) {
+            return;
+        }
+        let (header, payload) = packet.split_at(payload.min(packet.len()));
+        self.remember(header, true);
+        self.remember(payload, false);
+    }
+
+    fn remember(&mut self, bytes: &[u8], is_header: bool) {
+        let Some((first, rest)) = bytes.split_at_checked(7) else { return };
         let mut part = number(first);
         for byte in rest {
             part = part << 8 | u64::from(*byte);
-            if self.is_chosen(part) && different(part) >= TELLING && !self.words.contains(&part) {
-                self.add(part);
+            if self.is_chosen(part) && different(part) >= TELLING {
+                let set = if is_header { &mut self.headers } else { &mut self.parts };
+                set.insert(part);
+                self.came += 1;
+                if self.came > PARTS_MAX {
+                    self.thin_out();
+                }
             }
         }
     }
 
+    #[cold]
+    fn thin_out(&mut self) {
+        (self.came, self.zeroes) = (0, self.zeroes + 1);
+        let zeroes = self.zeroes;
+        self.parts.retain(|part| begins_with_zeroes(*part, zeroes));
+        self.headers.retain(|part| begins_with_zeroes(*part, zeroes));
+    }
+
+    /// No packet follows: what the input had above its headers alone is looked for, and addresses
+    /// that were replaced.
+    pub fn finish(&mut self, map: &AddressMap) {
+        let headers = std::mem::take(&mut self.headers);
+        self.parts.retain(|part| !headers.contains(part) && !may_be_words(*part));
+        self.addresses(map);
+    }
+
     /// Remembers the addresses that were replaced; those that stay by right are none of them.
-    pub fn addresses(&mut self, map: &AddressMap) {
+    fn addresses(&mut self, map: &AddressMap) {
         for (before, after) in map.seen_pairs() {
             self.add_address(before, after);
         }
@@ -92,10 +134,7 @@ impl Marks {
             if let (IpAddr::V6(before), IpAddr::V6(after)) = (before, after) {
                 let (before, after) = (before.to_bits(), after.to_bits());
                 for half in [64, 0] {
-                    let part = (before >> half) as u64;
-                    if different(part) >= TELLING_ADDRESS {
-                        self.add_address(part, (after >> half) as u64);
-                    }
+                    self.add_address((before >> half) as u64, (after >> half) as u64);
                 }
             }
         }
@@ -110,20 +149,11 @@ impl Marks {
 
     /// Of all parts of payloads that tell something, how many are looked for: one of so many.
     pub fn share(&self) -> u64 {
-        1 << self.zeroes
-    }
-
-    fn add(&mut self, part: u64) {
-        self.parts.insert(part);
-        while self.parts.len() > PARTS_MAX {
-            self.zeroes += 1;
-            let zeroes = self.zeroes;
-            self.parts.retain(|part| begins_with_zeroes(*part, zeroes));
-        }
+        (1 << self.zeroes) * if self.bytes > ALL_OF { ONE_OF } else { 1 }
     }
 
     fn add_address(&mut self, before: u64, after: u64) {
-        if before != after {
+        if before != after && different(before) >= TELLING_ADDRESS {
             self.addresses.insert(before);
             self.note_end(before);
         }
@@ -169,6 +199,19 @@ fn begins_with_zeroes(part: u64, zeroes: u32) -> bool {
 /// Up to eight bytes as a number.
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+/// Whether the bytes are some that stand in for payloads, or end with how those begin: these are in
+/// the output by right, behind the last bytes of a header.
+fn may_be_words(part: u64) -> bool {
+    const LEAST: usize = 4;
+    let bytes = part.to_be_bytes();
+    ALL_WORDS.iter().any(|words| {
+        words.windows(8).any(|part| part == bytes)
+            || (LEAST..8).any(|length| {
+                words.get(..length).is_some_and(|beginning| bytes.ends_with(beginning))
+            })
+    })
 }
 
 /// How many different values other than zero the bytes have.
@@ -231,11 +274,11 @@ mod tests {
     fn a_name_a_card_and_addresses_are_found() {
         let mut marks = Marks::default();
         let mut map = AddressMap::new(&Key([4; 32]));
-        marks.payload(b"GET /secret HTTP/1.1\r\nHost: example.org\r\n\r\n");
+        marks.packet(b"GET /secret HTTP/1.1\r\nHost: example.org\r\n\r\n", 0);
         map.mac([2, 0x16, 0x3e, 1, 4, 5]);
         map.pair([198, 51, 100, 7], [203, 0, 113, 80]);
         map.ip("2001:db8:1:2:a:b:c:d".parse().unwrap());
-        marks.addresses(&map);
+        marks.finish(&map);
         assert_eq!(found(&marks, b"\0\0\0.org\r\n\r\n\0"), [FindKind::Payload]);
         assert_eq!(found(&marks, &[9, 9, 2, 0x16, 0x3e, 1, 4, 5, 9]), [FindKind::Mac]);
         assert_eq!(found(&marks, &[0, 198, 51, 100, 7, 203, 0, 113, 80]), [FindKind::Address]);
@@ -248,9 +291,15 @@ mod tests {
     fn words_that_stand_in_are_none_of_the_input() {
         let mut marks = Marks::default();
         for words in ALL_WORDS {
-            marks.payload(words);
+            marks.packet(&[&[7, 6, 5, 4][..], words].concat(), 0);
         }
-        marks.payload(&[0; 100]);
+        marks.packet(&[0; 100], 0);
+        // A capture that somebody sent: the header is in the output by right.
+        let header = [9, 1, 2, 3, 4, 5, 6, 7, 8];
+        marks.packet(&header, 9);
+        marks.packet(&header, 0);
+        marks.finish(&AddressMap::new(&Key([4; 32])));
+        assert_eq!(found(&marks, &header), []);
         for words in ALL_WORDS {
             assert_eq!(found(&marks, words), []);
         }
@@ -269,8 +318,9 @@ mod tests {
                 (state >> 33) as u8
             }).collect();
             let mut marks = Marks::default();
-            payload.chunks(1400).for_each(|payload| marks.payload(payload));
-            prop_assert!(marks.share() > 1 && marks.parts.len() <= PARTS_MAX);
+            payload.chunks(1400).for_each(|payload| marks.packet(payload, 0));
+            marks.finish(&AddressMap::new(&Key([4; 32])));
+            prop_assert!(marks.share() > 1 && marks.parts.len() <= 2 * PARTS_MAX);
             prop_assert!(!found(&marks, &payload[from..from + 2_000]).is_empty());
         }
     }

@@ -45,6 +45,7 @@ use frame::Frame;
 use fullpipe_model::units::{Duration, Instant};
 use ports::PortMap;
 use strum::{EnumCount, EnumIter, IntoEnumIterator, IntoStaticStr};
+use sums::Sum;
 
 /// What is done to a capture beside what always is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -135,7 +136,10 @@ pub struct Anonymizer {
     ports: Option<PortMap>,
     shift: Duration,
     zeroes: bool,
+    /// The packet, and zeroes behind `written`.
     out: Vec<u8>,
+    written: usize,
+    sums: Vec<Sum>,
     counts: AnonymizedCounts,
 }
 
@@ -152,31 +156,37 @@ impl Anonymizer {
         let seconds = addresses.number(SHIFT) % SHIFT_MAX;
         let shift = if options.shift_time { Duration::from_secs(seconds) } else { Duration::ZERO };
         let (zeroes, counts) = (options.zeroes, AnonymizedCounts::default());
-        Anonymizer { addresses, ports, shift, zeroes, out: Vec::new(), counts }
+        let (out, written, sums) = (Vec::new(), 0, Vec::new());
+        Anonymizer { addresses, ports, shift, zeroes, out, written, sums, counts }
     }
 
     /// The packet as it may be shared.
     pub fn packet(&mut self, packet: &Packet<'_>) -> SharedPacket<'_> {
         self.counts.packets += 1;
         let at = packet.at + self.shift;
-        self.out.clear();
-        self.out.resize(packet.data.len(), 0);
+        // What is behind the last packet's end is zero already.
+        self.out[..self.written].fill(0);
+        if self.out.len() < packet.data.len() {
+            self.out.resize(packet.data.len(), 0);
+        }
+        self.sums.clear();
         let mut frame = Frame {
             from: packet.data,
-            out: &mut self.out,
+            out: &mut self.out[..packet.data.len()],
             kept: 0,
             addresses: &mut self.addresses,
             ports: self.ports.as_ref(),
-            sums: Vec::new(),
+            sums: &mut self.sums,
             original_length: packet.original_length,
             payload: packet.data.len(),
             fragment: None,
         };
         let written = frame.write(packet.link_type);
-        let payload = frame.payload.min(packet.data.len());
+        let (payload, kept) = (frame.payload.min(packet.data.len()), frame.kept);
+        self.written = kept;
         match written {
             Ok(()) => {
-                let end = if self.zeroes { packet.data.len() } else { frame.kept };
+                let end = if self.zeroes { packet.data.len() } else { kept };
                 let original_length = packet.original_length;
                 SharedPacket { at, data: &self.out[..end], original_length, dropped: None, payload }
             }
@@ -192,9 +202,12 @@ impl Anonymizer {
         Anonymizer {
             addresses: self.addresses.another(),
             ports: self.ports.clone(),
+            shift: self.shift,
+            zeroes: self.zeroes,
             out: Vec::new(),
+            written: 0,
+            sums: Vec::new(),
             counts: AnonymizedCounts::default(),
-            ..*self
         }
     }
 
@@ -231,9 +244,9 @@ impl Frame<'_> {
             self.kept = end;
             self.sums.truncate(sums);
         }
-        let sums = std::mem::take(&mut self.sums);
         // What is inside is written before what covers it.
-        sums.iter().rev().for_each(|sum| sum.write(self.out));
+        let written = &mut self.out[..self.kept];
+        self.sums.iter().rev().for_each(|sum| sum.write(written));
         Ok(())
     }
 

@@ -67,7 +67,7 @@ impl Sum {
         self
     }
 
-    /// Writes it; everything else that it covers is there.
+    /// Writes it; everything else that it covers is there, but for zeroes at the end.
     pub fn write(&self, bytes: &mut [u8]) {
         let Some(field) = bytes.get_mut(self.field..self.field + 2) else { return };
         field.fill(0);
@@ -81,7 +81,8 @@ impl Sum {
 
     /// The complement of the sum; 0 where the checksum among the bytes is right.
     fn over(&self, bytes: &[u8]) -> Option<u16> {
-        let mut sum = Sum16BitWords::new().add_slice(bytes.get(self.range.clone())?);
+        let end = self.range.end.min(bytes.len());
+        let mut sum = Sum16BitWords::new().add_slice(bytes.get(self.range.start..end)?);
         if let Some(Pseudo { addresses, protocol, length }) = &self.pseudo {
             let length = u32::try_from(*length).unwrap_or(u32::MAX).to_be_bytes();
             sum = sum.add_slice(bytes.get(addresses.clone())?);

@@ -28,10 +28,10 @@ impl Frame<'_> {
         self.copy(at + CHECKSUM.end..at + FIXED.min(tcp.len()).max(CHECKSUM.end));
         self.zero_until(at + FIXED.min(tcp.len()));
         let header = tcp.get(12).map_or(0, |offset| usize::from(offset >> 4) * 4);
-        if let Some(options) = tcp.get(FIXED..header.min(tcp.len())) {
-            let mut written = options.to_vec();
-            scrub(&mut written);
-            self.put(at + FIXED, &written);
+        let options = at + FIXED..at + header.min(tcp.len());
+        if options.start <= options.end {
+            self.copy(options.clone());
+            scrub(&mut self.out[options]);
         }
         if let Some(payload) = tcp.get(header.max(FIXED)..).filter(|_| header >= FIXED) {
             self.put(at + header, words(payload));

@@ -61,10 +61,10 @@ fn fill_sums(ip: &mut [u8]) {
     let length = ip.len();
     if ip[9] == 6 {
         let pseudo = sums::Pseudo { addresses: 12..20, protocol: 6, length: length - headers };
-        let sum = sums::Sum::read(ip, headers + 16, headers..length, Some(pseudo), false);
+        let sum = Sum::read(ip, headers + 16, headers..length, Some(pseudo), false);
         sum.unwrap().write(ip);
     }
-    sums::Sum::read(ip, 10, 0..headers, None, false).unwrap().write(ip);
+    Sum::read(ip, 10, 0..headers, None, false).unwrap().write(ip);
 }
 
 fn ethernet(ethertype: u16, payload: &[u8]) -> Vec<u8> {
