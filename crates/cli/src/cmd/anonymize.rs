@@ -4,7 +4,7 @@ mod check;
 mod shown;
 mod source;
 
-use super::peer_keys;
+use super::{peer_keys, report};
 use crate::failure::{Failure, Kind};
 use crate::sentence::Sentence;
 use crate::terminal::{print, print_json, remark};
@@ -19,7 +19,7 @@ use shown::Outcome;
 use source::Source;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Write a capture that may be shared: without addresses, payloads and names, and with the same
 /// answer.
@@ -95,14 +95,14 @@ impl Anonymize {
             problem: None,
             bytes: 0,
         };
-        let not_written = |cause| Failure::new(Kind::Run, not_written(&self.output, &cause));
-        let mut pending = Pending::nameless_at(&self.output).map_err(not_written)?;
+        let mut pending =
+            Pending::nameless_at(&self.output).map_err(|cause| self.not_written(&cause))?;
         let before = match self.no_check {
             true => None,
             false => Some(Verdicts::of(&source, Some(&work.anonymizer))?),
         };
         work.write(&mut source, &mut pending).map_err(|failed| match failed {
-            WorkError::Write(cause) => not_written(cause),
+            WorkError::Write(cause) => self.not_written(&cause),
             WorkError::Read(cause) => {
                 let error = Error::Read { name: source.name().into(), cause };
                 Failure::new(Kind::Input, Sentence::from(&error))
@@ -112,7 +112,7 @@ impl Anonymize {
             Some(before) => {
                 let marks = work.marks.take().unwrap_or_default();
                 let checked = Checked::of(&pending, before, marks, work.anonymizer.addresses());
-                Some(checked.map_err(not_written)?)
+                Some(checked.map_err(|cause| self.not_written(&cause))?)
             }
             None => None,
         };
@@ -121,7 +121,7 @@ impl Anonymize {
             drop(pending);
             return self.refused(&outcome);
         }
-        pending.commit().map_err(not_written)?;
+        pending.commit().map_err(|cause| self.not_written(&cause))?;
         if self.json {
             print_json(&outcome)?;
         } else {
@@ -146,6 +146,11 @@ impl Anonymize {
         Ok(Key(key.secret()))
     }
 
+    /// That -o names no file that can be written.
+    fn not_written(&self, cause: &std::io::Error) -> Failure {
+        Failure::new(Kind::Run, report::not_written(&self.output, cause))
+    }
+
     /// Something of the input is in the output, or an answer is another one.
     fn refused(&self, outcome: &Outcome) -> Result<u8, Failure> {
         if self.json {
@@ -153,11 +158,6 @@ impl Anonymize {
         }
         Err(Failure::new(Kind::Run, outcome.refusal()))
     }
-}
-
-/// That -o names no file that can be written.
-fn not_written(file: &Path, cause: &std::io::Error) -> Sentence {
-    super::report::not_written(file, cause)
 }
 
 /// A capture on its way.

@@ -3,7 +3,7 @@
 use super::check::Checked;
 use super::{Anonymize, Work};
 use crate::sentence::{Sentence, either};
-use fullpipe_flow::capture::anonymize::{AnonymizedCounts, Dropped, FindKind};
+use fullpipe_flow::capture::anonymize::{AnonymizedCounts, Dropped, Find, FindKind};
 use fullpipe_flow::schema::Version;
 use fullpipe_model::units::Bytes;
 use fullpipe_report::table::escape::in_line;
@@ -99,25 +99,10 @@ impl Outcome {
     /// Why nothing is left of the output.
     pub fn refusal(&self) -> Sentence {
         let Some(check) = &self.check else { return Sentence::as_is("") };
-        let places: Vec<_> = check
-            .finds
-            .iter()
-            .map(|find| {
-                let kind = match find.kind {
-                    FindKind::Payload => ["payload", "载荷"],
-                    FindKind::Address => ["an address", "地址"],
-                    FindKind::Mac => ["a card's address", "网卡地址"],
-                };
-                (kind, find.offset)
-            })
-            .collect();
-        let list = |language: usize| {
-            let told = places.iter().map(|(kind, at)| format!("{} @{at}", kind[language]));
-            told.collect::<Vec<_>>().join(", ")
-        };
         let numbers: Vec<_> = check.other_answers.iter().map(u64::to_string).collect();
         let numbers = numbers.join(", ");
-        let (found, english, chinese) = (check.found, list(0), list(1));
+        let (found, places) = (check.found, Sentence::joined(&places(&check.finds)));
+        let (english, chinese) = (places.english(), places.chinese());
         let output = in_line(&self.output.display().to_string()).into_owned();
         if found > 0 {
             return Sentence::new(
@@ -140,6 +125,27 @@ impl Outcome {
     }
 }
 
+/// Where in the output something of the input ends.
+fn places(finds: &[Find]) -> Vec<Sentence> {
+    let places = finds.iter().map(|find| {
+        let at = find.offset;
+        match find.kind {
+            FindKind::Payload => {
+                Sentence::new(format!("payload at byte {at}"), format!("第 {at} 字节处的载荷"))
+            }
+            FindKind::Address => {
+                Sentence::new(format!("an address at byte {at}"), format!("第 {at} 字节处的地址"))
+            }
+            FindKind::Mac => Sentence::new(
+                format!("a card's address at byte {at}"),
+                format!("第 {at} 字节处的网卡地址"),
+            ),
+        }
+    });
+    places.collect()
+}
+
+/// What the output was held to, and stood.
 fn checked(check: &Checked) -> String {
     let Checked { connections, searched_one_of, .. } = check;
     let share = if *searched_one_of == 1 {

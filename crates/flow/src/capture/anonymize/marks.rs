@@ -6,21 +6,23 @@
 //! ones that are looked up in the output, and of the packets behind the first 64 MB one in sixteen.
 //! So every part of a small capture is looked for, and of a large one a share that
 //! [`Marks::share`] tells: a leak of many bytes is still found for certain. Eight bytes with fewer
-//! than five different values other than zero say nothing (a counter, a length, padding), and are
-//! found in any file.
+//! than six different values other than zero say nothing (a counter, a length, padding), nor do
+//! those that look like the middle of a TCP header: both are found in any capture.
 
 use super::addresses::AddressMap;
 use super::words::ALL_WORDS;
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-/// After so many parts that were remembered, or were again, only half as many are.
+/// After so many parts that were remembered, or were again, only half as many are; and after so many
+/// more, half of those.
 const PARTS_MAX: usize = 1 << 19;
+const MORE_PARTS: usize = 1 << 16;
 /// Bytes of packets that are all remembered, and of how many behind them one packet is.
 const ALL_OF: u64 = 64 << 20;
 const ONE_OF: u64 = 16;
 /// Different values that make eight bytes tell something, and six bytes of a card's address.
-const TELLING: u32 = 5;
+const TELLING: u32 = 6;
 const TELLING_CARD: u32 = 4;
 const TELLING_ADDRESS: u32 = 3;
 /// Makes a hash of eight bytes: Fibonacci hashing (Knuth, The Art of Computer Programming 6.4).
@@ -98,11 +100,11 @@ impl Marks {
         let mut part = number(first);
         for byte in rest {
             part = part << 8 | u64::from(*byte);
-            if self.is_chosen(part) && different(part) >= TELLING {
+            if self.is_chosen(part) && tells(part) {
                 let set = if is_header { &mut self.headers } else { &mut self.parts };
                 set.insert(part);
                 self.came += 1;
-                if self.came > PARTS_MAX {
+                if self.came > if self.zeroes == 0 { PARTS_MAX } else { MORE_PARTS } {
                     self.thin_out();
                 }
             }
@@ -214,11 +216,31 @@ fn may_be_words(part: u64) -> bool {
     })
 }
 
+/// Whether eight bytes say something of whoever sent them.
+fn tells(part: u64) -> bool {
+    different(part) >= TELLING && !is_of_header(part)
+}
+
+/// Whether there are a TCP header's length and flags with an ACK, or how Linux aligns time stamps.
+/// What is new in an output, checksums and addresses, stands beside such bytes, and in a capture
+/// that somebody sent may stand the same by chance.
+fn is_of_header(part: u64) -> bool {
+    const ALIGNED_TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
+    let bytes = part.to_be_bytes();
+    bytes.windows(2).any(|pair| is_length_and_flags([pair[0], pair[1]]))
+        || bytes.windows(4).any(|four| four == ALIGNED_TIMESTAMPS)
+}
+
+/// Whether they are a length of five words or more, and flags with an ACK and without URG.
+fn is_length_and_flags([length, flags]: [u8; 2]) -> bool {
+    length >= 0x50 && length & 15 == 0 && flags & 0xf0 == 0x10
+}
+
 /// How many different values other than zero the bytes have.
 fn different(part: u64) -> u32 {
     let bytes = part.to_be_bytes();
-    let is_first = |(at, byte): (usize, &u8)| *byte != 0 && !bytes[..at].contains(byte);
-    bytes.iter().enumerate().map(|one| u32::from(is_first(one))).sum()
+    let first = bytes.iter().enumerate().filter(|(at, byte)| !bytes[..*at].contains(byte));
+    first.filter(|(_, byte)| **byte != 0).count() as u32
 }
 
 /// Reads a file piece by piece.
