@@ -3,14 +3,14 @@
 #![no_main]
 
 use fullpipe_flow::capture::Reader;
-use fullpipe_flow::capture::anonymize::{Anonymizer, Key, Marks, Options, Search, SharedFile};
+use fullpipe_flow::capture::anonymize::{Anonymizer, Key, InputMarks, AnonymizeOptions, Search, SharedFile};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((asked, capture)) = bytes.split_first() else { return };
     let options =
-        Options { ports: asked & 1 != 0, shift_time: asked & 2 != 0, zeroes: asked & 4 != 0 };
+        AnonymizeOptions { ports: asked & 1 != 0, shift_time: asked & 2 != 0, zeroes: asked & 4 != 0 };
     let mut anonymizer = Anonymizer::new(&Key([*asked; 32]), options);
-    let (mut reader, mut out, mut marks) = (Reader::new(), Vec::new(), Marks::default());
+    let (mut reader, mut out, mut marks) = (Reader::new(), Vec::new(), InputMarks::default());
     let mut file = SharedFile::begin(&mut out);
     let mut packets = 0;
     reader.feed(capture);

@@ -1,7 +1,9 @@
 //! Captures as they may be shared: over all captures of the repository, every connection's answer
 //! and every packet's labels are those of the capture itself, and nothing of it is in them.
 
-use fullpipe_flow::capture::anonymize::{Anonymizer, Key, Marks, Options, Search, SharedFile};
+use fullpipe_flow::capture::anonymize::{
+    AnonymizeOptions, Anonymizer, InputMarks, Key, Search, SharedFile,
+};
 use fullpipe_flow::capture::{Reader, Unpack};
 use fullpipe_flow::connection::LabelSet;
 use fullpipe_flow::{Analysis, Analyzer, Config};
@@ -30,9 +32,9 @@ fn captures(folder: &str) -> Vec<PathBuf> {
 }
 
 /// A capture as it may be shared, and what it must not have.
-fn shared(capture: &[u8], key: u8, options: Options) -> (Vec<u8>, Anonymizer, Marks) {
+fn shared(capture: &[u8], key: u8, options: AnonymizeOptions) -> (Vec<u8>, Anonymizer, InputMarks) {
     let mut anonymizer = Anonymizer::new(&Key([key; 32]), options);
-    let (mut reader, mut out, mut marks) = (Reader::new(), Vec::new(), Marks::default());
+    let (mut reader, mut out, mut marks) = (Reader::new(), Vec::new(), InputMarks::default());
     let mut file = SharedFile::begin(&mut out);
     reader.feed(capture);
     while let Ok(Some((packet, interfaces))) = reader.next_with_interfaces() {
@@ -57,7 +59,7 @@ fn analysed(capture: &[u8]) -> (Analysis, Vec<Option<(u64, LabelSet, LabelSet)>>
 }
 
 /// Holds a capture's shared form to the capture.
-fn check(name: &str, capture: &[u8], options: Options) -> usize {
+fn check(name: &str, capture: &[u8], options: AnonymizeOptions) -> usize {
     let (out, mut anonymizer, marks) = shared(capture, 11, options);
     let (mut before, packets, dropped) = analysed(capture);
     let (after, shared_packets, shared_dropped) = analysed(&out);
@@ -93,8 +95,8 @@ fn every_answer_is_the_same() {
         for path in captures(folder) {
             let capture = unpacked(&path);
             let name = path.display().to_string();
-            connections += check(&name, &capture, Options::default());
-            let options = Options { ports: true, shift_time: true, zeroes: true };
+            connections += check(&name, &capture, AnonymizeOptions::default());
+            let options = AnonymizeOptions { ports: true, shift_time: true, zeroes: true };
             check(&name, &capture, options);
         }
     }
@@ -149,11 +151,11 @@ fn nothing_but_packets_is_written() {
     .concat();
     let (before, ..) = analysed(&capture);
     assert_eq!((before.counts.packets, before.connections.len()), (1, 1));
-    let (out, ..) = shared(&capture, 3, Options::default());
+    let (out, ..) = shared(&capture, 3, AnonymizeOptions::default());
     for secret in SECRETS.iter().flat_map(|secret| secret.as_bytes().windows(4)) {
         assert!(!out.windows(4).any(|part| part == secret), "{}", secret.escape_ascii());
     }
-    check("secrets", &capture, Options::default());
+    check("secrets", &capture, AnonymizeOptions::default());
 }
 
 proptest! {
@@ -165,7 +167,7 @@ proptest! {
         bytes: Vec<u8>,
         key: u8,
     ) {
-        let (out, ..) = shared(&[start, bytes].concat(), key, Options::default());
+        let (out, ..) = shared(&[start, bytes].concat(), key, AnonymizeOptions::default());
         let mut reader = Reader::new();
         reader.feed(&out);
         while reader.next_packet().unwrap().is_some() {}

@@ -11,12 +11,14 @@ use crate::terminal::{print, print_json, remark};
 use check::{Checked, Verdicts};
 use clap::Args;
 use fullpipe_analyze::Error;
-use fullpipe_flow::capture::anonymize::{Anonymizer, Key, Marks, Options, SharedFile};
+use fullpipe_flow::capture::anonymize::{
+    AnonymizeOptions, Anonymizer, InputMarks, Key, SharedFile,
+};
 use fullpipe_flow::capture::{ReadError, Reader, Unpack};
 use fullpipe_kernel::file::folder::Pending;
 use fullpipe_peer::PrivateKey;
-use shown::Outcome;
-use source::Source;
+use shown::Anonymized;
+use source::TwiceRead;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -77,7 +79,7 @@ const WRITE_AT: usize = 1 << 18;
 impl Anonymize {
     pub fn run(self) -> Result<u8, Failure> {
         let key = self.key()?;
-        let mut source = Source::open(&self.input, &self.output)?;
+        let mut source = TwiceRead::open(&self.input, &self.output)?;
         if let (Ok(input), Ok(output)) = (source.metadata(), std::fs::metadata(&self.output))
             && (input.dev(), input.ino()) == (output.dev(), output.ino())
         {
@@ -87,11 +89,14 @@ impl Anonymize {
             );
             return Err(Failure::new(Kind::Usage, problem));
         }
-        let options =
-            Options { ports: self.ports, shift_time: self.shift_time, zeroes: self.zeroes };
+        let options = AnonymizeOptions {
+            ports: self.ports,
+            shift_time: self.shift_time,
+            zeroes: self.zeroes,
+        };
         let mut work = Work {
             anonymizer: Anonymizer::new(&key, options),
-            marks: (!self.no_check).then(Marks::default),
+            marks: (!self.no_check).then(InputMarks::default),
             problem: None,
             bytes: 0,
         };
@@ -116,7 +121,7 @@ impl Anonymize {
             }
             None => None,
         };
-        let outcome = Outcome::new(&self, &mut work, checked);
+        let outcome = Anonymized::new(&self, &mut work, checked);
         if !outcome.is_clean() {
             drop(pending);
             return self.refused(&outcome);
@@ -152,7 +157,7 @@ impl Anonymize {
     }
 
     /// Something of the input is in the output, or an answer is another one.
-    fn refused(&self, outcome: &Outcome) -> Result<u8, Failure> {
+    fn refused(&self, outcome: &Anonymized) -> Result<u8, Failure> {
         if self.json {
             print_json(outcome)?;
         }
@@ -163,7 +168,7 @@ impl Anonymize {
 /// A capture on its way.
 struct Work {
     anonymizer: Anonymizer,
-    marks: Option<Marks>,
+    marks: Option<InputMarks>,
     /// Why it was not read to its end.
     problem: Option<Sentence>,
     /// Written so far.
@@ -184,7 +189,7 @@ impl From<ReadError> for WorkError {
 impl Work {
     /// Reads all packets and writes them anew. What cannot be read further ends the output there,
     /// as it ends an analysis; only where nothing was read it fails.
-    fn write(&mut self, source: &mut Source, to: &mut impl Write) -> Result<(), WorkError> {
+    fn write(&mut self, source: &mut TwiceRead, to: &mut impl Write) -> Result<(), WorkError> {
         let mut bytes = source.reader().and_then(Unpack::new).map_err(ReadError::from)?;
         let (mut reader, mut out) = (Reader::new(), Vec::with_capacity(2 * WRITE_AT));
         let mut file = SharedFile::begin(&mut out);

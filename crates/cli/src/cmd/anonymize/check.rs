@@ -1,16 +1,15 @@
 //! Holds the output to the input: nothing of what was there may be found in it, and each
 //! connection's answer must be the same.
 
-use super::source::Source;
+use super::source::{TwiceRead, reopened};
 use crate::failure::{Failure, Kind};
 use crate::sentence::Sentence;
 use fullpipe_analyze::{Capture, Options};
-use fullpipe_flow::capture::anonymize::{AddressMap, Anonymizer, Find, Marks, Search};
+use fullpipe_flow::capture::anonymize::{AddressMap, Anonymizer, Find, InputMarks, Search};
 use fullpipe_kernel::file::folder::Pending;
 use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
@@ -48,7 +47,7 @@ impl Verdicts {
     ///
     /// # Errors
     /// The source cannot be read again.
-    pub fn of(source: &Source, under: Option<&Anonymizer>) -> Result<Verdicts, Failure> {
+    pub fn of(source: &TwiceRead, under: Option<&Anonymizer>) -> Result<Verdicts, Failure> {
         let file = source.again().map_err(|cause| {
             let name = source.name();
             let what = Sentence::new(format!("read {name} again"), format!("再次读取 {name}"));
@@ -93,7 +92,7 @@ impl Checked {
     pub fn of(
         output: &Pending,
         before: Verdicts,
-        mut marks: Marks,
+        mut marks: InputMarks,
         addresses: &AddressMap,
     ) -> std::io::Result<Checked> {
         let file = output.handle()?;
@@ -141,9 +140,4 @@ fn compare(before: Verdicts, after: Verdicts) -> (u64, Vec<u64>) {
         }
     }
     (count, different)
-}
-
-/// The same file, opened anew for reading from its beginning; it need not have a name.
-pub fn reopened(file: &File) -> std::io::Result<File> {
-    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

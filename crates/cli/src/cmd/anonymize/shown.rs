@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 /// The JSON of `fullpipe anonymize`.
 #[derive(Serialize)]
-pub struct Outcome {
+pub struct Anonymized {
     schema: Version,
     /// The file that was written.
     output: PathBuf,
@@ -32,13 +32,13 @@ pub struct Outcome {
     all_dropped: u64,
 }
 
-impl Outcome {
-    pub fn new(asked: &Anonymize, work: &mut Work, check: Option<Checked>) -> Outcome {
+impl Anonymized {
+    pub fn new(asked: &Anonymize, work: &mut Work, check: Option<Checked>) -> Anonymized {
         let counts: AnonymizedCounts = work.anonymizer.counts();
         let map = work.anonymizer.addresses();
         let (addresses, macs) = (map.seen().count() as u64, map.seen_macs().count() as u64);
         let dropped = Dropped::all().map(|why| (why.name(), counts.dropped(why)));
-        Outcome {
+        Anonymized {
             schema: Version::default(),
             output: asked.output.clone(),
             size_bytes: work.bytes,
@@ -60,7 +60,7 @@ impl Outcome {
     pub fn text(&self) -> String {
         let (output, size) =
             (in_line(&self.output.display().to_string()).into_owned(), Bytes::new(self.size_bytes));
-        let Outcome { packets, all_dropped, addresses, macs, .. } = self;
+        let Anonymized { packets, all_dropped, addresses, macs, .. } = self;
         let mut lines = vec![either(
             format!(
                 "{output}: {packets} packets, {size}; {addresses} IP addresses and {macs} of cards replaced"

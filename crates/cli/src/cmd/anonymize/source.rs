@@ -7,21 +7,21 @@ use crate::sentence::Sentence;
 use fullpipe_analyze::Error;
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 /// A capture that can be read from its beginning more than once.
-pub struct Source {
+pub struct TwiceRead {
     name: String,
     file: File,
 }
 
-impl Source {
+impl TwiceRead {
     /// Opens the capture at `path`. What can be read once only is copied first, beside `output`.
     ///
     /// # Errors
     /// It cannot be opened, or there is no room for the copy.
-    pub fn open(path: &Path, output: &Path) -> Result<Source, Failure> {
+    pub fn open(path: &Path, output: &Path) -> Result<TwiceRead, Failure> {
         let is_standard = path.as_os_str() == "-";
         let name = if is_standard { "standard input".into() } else { path.display().to_string() };
         let opened = if is_standard {
@@ -41,7 +41,7 @@ impl Source {
             Failure::new(Kind::Input, Sentence::from(&error))
         })?;
         if is_file {
-            return Ok(Source { name, file });
+            return Ok(TwiceRead { name, file });
         }
         let folder = output.parent().filter(|parent| !parent.as_os_str().is_empty());
         let kept = keep(file, folder.unwrap_or(Path::new("."))).map_err(|cause| {
@@ -51,7 +51,7 @@ impl Source {
             );
             Failure::new(Kind::Run, what.with(cause))
         })?;
-        Ok(Source { name, file: kept })
+        Ok(TwiceRead { name, file: kept })
     }
 
     /// What messages call it.
@@ -73,7 +73,7 @@ impl Source {
 
     /// Its bytes from the beginning, for a reader with a place of its own.
     pub fn again(&self) -> std::io::Result<File> {
-        super::check::reopened(&self.file)
+        reopened(&self.file)
     }
 }
 
@@ -84,4 +84,9 @@ fn keep(file: File, folder: &Path) -> std::io::Result<File> {
     std::io::copy(&mut source, &mut kept)?;
     kept.seek(SeekFrom::Start(0))?;
     Ok(kept)
+}
+
+/// The same file, opened anew for reading from its beginning; it need not have a name.
+pub fn reopened(file: &File) -> std::io::Result<File> {
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

@@ -9,7 +9,8 @@ use crate::capture::{Interfaces, Packet, Summary, write_ng};
 use fullpipe_model::units::Instant;
 
 /// Writes a capture anew. **Order**: [`SharedFile::begin`], [`SharedFile::packet`] for each packet
-/// that [the reader gives](crate::capture::Reader::next_with_interfaces), [`SharedFile::end`]; each appends to the bytes that the caller writes.
+/// that [the reader gives](crate::capture::Reader::next_with_interfaces), [`SharedFile::end`]; each
+/// appends to the bytes that the caller writes.
 #[derive(Debug, Default)]
 pub struct SharedFile {
     interfaces: usize,

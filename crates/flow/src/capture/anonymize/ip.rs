@@ -1,8 +1,8 @@
 //! IP headers and tunnels written anew.
 
 use super::Dropped;
-use super::frame::Frame;
 use super::sums::{Pseudo, Sum};
+use super::written::WrittenPacket;
 use crate::capture::layer::{Inside, half};
 use crate::capture::tunnel::Ip;
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ struct Places {
     length: usize,
 }
 
-impl Frame<'_> {
+impl WrittenPacket<'_> {
     /// Writes the IP packet's header and what follows it; gives what a tunnel carries, where it is
     /// one.
     pub fn ip<'b>(&mut self, ip: &'b [u8]) -> Result<Option<Inside<'b>>, Dropped> {

@@ -1,21 +1,21 @@
 //! Looks in what is to be shared for what was in the capture.
 //!
-//! Nothing here trusts the writer: [`Marks`] remembers what the input had, and a [`Search`] reads
-//! the bytes of the output as they lie in the file. Of payloads, any eight bytes in a row are
+//! Nothing here trusts the writer: [`InputMarks`] remembers what the input had, and a [`Search`]
+//! reads the bytes of the output as they lie in the file. Of payloads, any eight bytes in a row are
 //! remembered, up to a bound; beyond it those stay whose hash begins with enough zeroes, the same
 //! ones that are looked up in the output, and of the packets behind the first 64 MB one in sixteen.
 //! So every part of a small capture is looked for, and of a large one a share that
-//! [`Marks::share`] tells: a leak of many bytes is still found for certain. Eight bytes with fewer
-//! than six different values other than zero say nothing (a counter, a length, padding), nor do
-//! those that look like the middle of a TCP header: both are found in any capture.
+//! [`InputMarks::share`] tells: a leak of many bytes is still found for certain. Eight bytes with
+//! fewer than six different values other than zero say nothing (a counter, a length, padding), nor
+//! do those that look like the middle of a TCP header: both are found in any capture.
 
 use super::addresses::AddressMap;
 use super::words::ALL_WORDS;
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-/// After so many parts that were remembered, or were again, only half as many are; and after so many
-/// more, half of those.
+/// After so many parts that were remembered, or were again, only half as many are; and after so
+/// many more, half of those.
 const PARTS_MAX: usize = 1 << 19;
 const MORE_PARTS: usize = 1 << 16;
 /// Bytes of packets that are all remembered, and of how many behind them one packet is.
@@ -30,13 +30,13 @@ const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The most finds that are told.
 const FINDS_MAX: usize = 8;
 
-type Parts = HashSet<u64, foldhash::fast::RandomState>;
+type PartSet = HashSet<u64, foldhash::fast::RandomState>;
 
 /// What a capture had that its shared form must not have.
 #[derive(Debug)]
-pub struct Marks {
+pub struct InputMarks {
     /// Eight bytes of payloads each, of which the first `zeroes` bits of the hash are 0.
-    parts: Parts,
+    parts: PartSet,
     zeroes: u32,
     /// How many came since there was another zero.
     came: usize,
@@ -45,10 +45,10 @@ pub struct Marks {
     packets: u64,
     /// The same of headers: what is there by right, although a payload may have it, too (somebody
     /// sent a capture, or a packet is there twice, once in a tunnel that is not known).
-    headers: Parts,
+    headers: PartSet,
     /// A source's and a destination's address of IPv4, or half an address of IPv6.
-    addresses: Parts,
-    cards: Parts,
+    addresses: PartSet,
+    cards: PartSet,
     /// Which ends of what is in the two sets before there are: most bytes of a file are none.
     ends: Box<[u64; 1 << 10]>,
 }
@@ -74,15 +74,25 @@ pub struct Find {
     pub offset: u64,
 }
 
-impl Default for Marks {
+impl Default for InputMarks {
     fn default() -> Self {
         let [parts, headers, addresses, cards] = Default::default();
         let ends = Box::new([0; 1 << 10]);
-        Marks { parts, zeroes: 0, came: 0, bytes: 0, packets: 0, headers, addresses, cards, ends }
+        InputMarks {
+            parts,
+            zeroes: 0,
+            came: 0,
+            bytes: 0,
+            packets: 0,
+            headers,
+            addresses,
+            cards,
+            ends,
+        }
     }
 }
 
-impl Marks {
+impl InputMarks {
     /// Remembers a packet, whose payload begins at `payload`.
     pub fn packet(&mut self, packet: &[u8], payload: usize) {
         self.bytes += packet.len() as u64;
@@ -221,14 +231,15 @@ fn tells(part: u64) -> bool {
     different(part) >= TELLING && !is_of_header(part)
 }
 
-/// Whether there are a TCP header's length and flags with an ACK, or how Linux aligns time stamps.
-/// What is new in an output, checksums and addresses, stands beside such bytes, and in a capture
-/// that somebody sent may stand the same by chance.
+/// Whether there are a TCP header's length and flags with an ACK, or how its usual options begin:
+/// the segment size, the window's scale, selective acknowledgements, time stamps. What is new in an
+/// output, checksums and addresses, stands beside such bytes, and in a capture that somebody sent
+/// may stand the same by chance.
 fn is_of_header(part: u64) -> bool {
-    const ALIGNED_TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
+    const OPTIONS: [[u8; 3]; 5] = [[2, 4, 5], [1, 3, 3], [4, 2, 8], [1, 8, 10], [2, 8, 10]];
     let bytes = part.to_be_bytes();
     bytes.windows(2).any(|pair| is_length_and_flags([pair[0], pair[1]]))
-        || bytes.windows(4).any(|four| four == ALIGNED_TIMESTAMPS)
+        || bytes.windows(3).any(|three| OPTIONS.iter().any(|option| option == three))
 }
 
 /// Whether they are a length of five words or more, and flags with an ACK and without URG.
@@ -246,7 +257,7 @@ fn different(part: u64) -> u32 {
 /// Reads a file piece by piece.
 #[derive(Debug)]
 pub struct Search<'a> {
-    marks: &'a Marks,
+    marks: &'a InputMarks,
     part: u64,
     offset: u64,
     finds: Vec<Find>,
@@ -256,7 +267,7 @@ pub struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// A search for what is remembered.
-    pub fn new(marks: &'a Marks) -> Search<'a> {
+    pub fn new(marks: &'a InputMarks) -> Search<'a> {
         Search { marks, part: 0, offset: 0, finds: Vec::new(), count: 0 }
     }
 
@@ -286,7 +297,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn found(marks: &Marks, file: &[u8]) -> Vec<FindKind> {
+    fn found(marks: &InputMarks, file: &[u8]) -> Vec<FindKind> {
         let mut search = Search::new(marks);
         file.chunks(3).for_each(|piece| search.look(piece));
         search.finish().1.into_iter().map(|find| find.kind).collect()
@@ -294,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_name_a_card_and_addresses_are_found() {
-        let mut marks = Marks::default();
+        let mut marks = InputMarks::default();
         let mut map = AddressMap::new(&Key([4; 32]));
         marks.packet(b"GET /secret HTTP/1.1\r\nHost: example.org\r\n\r\n", 0);
         map.mac([2, 0x16, 0x3e, 1, 4, 5]);
@@ -311,7 +322,7 @@ mod tests {
 
     #[test]
     fn words_that_stand_in_are_none_of_the_input() {
-        let mut marks = Marks::default();
+        let mut marks = InputMarks::default();
         for words in ALL_WORDS {
             marks.packet(&[&[7, 6, 5, 4][..], words].concat(), 0);
         }
@@ -339,7 +350,7 @@ mod tests {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 (state >> 33) as u8
             }).collect();
-            let mut marks = Marks::default();
+            let mut marks = InputMarks::default();
             payload.chunks(1400).for_each(|payload| marks.packet(payload, 0));
             marks.finish(&AddressMap::new(&Key([4; 32])));
             prop_assert!(marks.share() > 1 && marks.parts.len() <= 2 * PARTS_MAX);

@@ -9,10 +9,10 @@
 //! numbers, and the capture its length in time.
 //!
 //! ```
-//! use fullpipe_flow::capture::anonymize::{Anonymizer, Key, Options};
+//! use fullpipe_flow::capture::anonymize::{Anonymizer, Key, AnonymizeOptions};
 //! use fullpipe_flow::capture::{LinkType, Packet};
 //! use fullpipe_model::units::Instant;
-//! let mut anonymizer = Anonymizer::new(&Key([1; 32]), Options::default());
+//! let mut anonymizer = Anonymizer::new(&Key([1; 32]), AnonymizeOptions::default());
 //! # let ip = [0x45, 0, 0, 44, 0, 0, 0, 0, 64, 6, 0, 0, 203, 0, 113, 1, 203, 0, 113, 2];
 //! # let tcp = [0x9c, 0x40, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0];
 //! # let data = [&ip[..], &tcp, b"name"].concat();
@@ -25,31 +25,31 @@
 
 mod addresses;
 mod file;
-mod frame;
 mod ip;
 mod marks;
 mod ports;
 mod sums;
 mod tcp;
 mod words;
+mod written;
 
 pub use addresses::{AddressMap, Key};
 pub use file::SharedFile;
-pub use marks::{Find, FindKind, Marks, Search};
+pub use marks::{Find, FindKind, InputMarks, Search};
 
 use super::layer::{Inside, MAX_HEADERS, behind};
 use super::link::inside_link;
 use super::opener::MAX_TUNNELS;
 use super::{LinkType, Packet};
-use frame::Frame;
 use fullpipe_model::units::{Duration, Instant};
 use ports::PortMap;
 use strum::{EnumCount, EnumIter, IntoEnumIterator, IntoStaticStr};
 use sums::Sum;
+use written::WrittenPacket;
 
 /// What is done to a capture beside what always is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct AnonymizeOptions {
     /// Ports are replaced, too, but for those that say which protocol or which end it is.
     pub ports: bool,
     /// All times are moved by a number of seconds that the key decides.
@@ -150,7 +150,7 @@ const SHIFT_MAX: u64 = 1 << 29;
 
 impl Anonymizer {
     /// One under this key.
-    pub fn new(key: &Key, options: Options) -> Anonymizer {
+    pub fn new(key: &Key, options: AnonymizeOptions) -> Anonymizer {
         let addresses = AddressMap::new(key);
         let ports = options.ports.then(|| PortMap::new(&addresses));
         let seconds = addresses.number(SHIFT) % SHIFT_MAX;
@@ -170,7 +170,7 @@ impl Anonymizer {
             self.out.resize(packet.data.len(), 0);
         }
         self.sums.clear();
-        let mut frame = Frame {
+        let mut frame = WrittenPacket {
             from: packet.data,
             out: &mut self.out[..packet.data.len()],
             kept: 0,
@@ -232,7 +232,7 @@ impl Anonymizer {
     }
 }
 
-impl Frame<'_> {
+impl WrittenPacket<'_> {
     /// Writes the packet from its link's header on.
     fn write(&mut self, link: LinkType) -> Result<(), Dropped> {
         let from = self.from;

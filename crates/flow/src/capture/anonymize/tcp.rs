@@ -1,8 +1,8 @@
 //! A TCP header written anew, and the first words of its payload.
 
-use super::frame::Frame;
 use super::sums::{Pseudo, Sum};
 use super::words::words;
+use super::written::WrittenPacket;
 use std::ops::Range;
 
 const TCP: u8 = 6;
@@ -10,7 +10,7 @@ const TCP: u8 = 6;
 const FIXED: usize = 20;
 const CHECKSUM: Range<usize> = 16..18;
 
-impl Frame<'_> {
+impl WrittenPacket<'_> {
     /// Writes the header at `at`, of a segment that had `length` bytes by its IP header; the
     /// addresses stand at `addresses`. Of a fragment `is_whole` is false.
     pub fn tcp(&mut self, at: usize, length: usize, addresses: Range<usize>, is_whole: bool) {

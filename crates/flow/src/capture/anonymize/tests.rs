@@ -10,10 +10,11 @@ use fullpipe_model::units::Instant;
 use proptest::prelude::*;
 use std::net::SocketAddr;
 
-const OPTIONS: Options = Options { ports: false, shift_time: false, zeroes: false };
+const OPTIONS: AnonymizeOptions =
+    AnonymizeOptions { ports: false, shift_time: false, zeroes: false };
 
 fn anonymizer(key: u8, zeroes: bool) -> Anonymizer {
-    Anonymizer::new(&Key([key; 32]), Options { zeroes, ..OPTIONS })
+    Anonymizer::new(&Key([key; 32]), AnonymizeOptions { zeroes, ..OPTIONS })
 }
 
 /// What is unlike anything that a header has.
@@ -323,7 +324,7 @@ fn checksums_stay_right_wrong_or_open() {
 
 #[test]
 fn the_shift_is_the_same_for_all_captures_under_a_key() {
-    let options = Options { shift_time: true, ..OPTIONS };
+    let options = AnonymizeOptions { shift_time: true, ..OPTIONS };
     let shifted = |key: u8, nanos: u64| {
         let at = Instant::from_nanos(nanos);
         let packet = Packet { at, link_type: LinkType::RAW, data: &[], original_length: 0 };
@@ -340,7 +341,7 @@ proptest! {
         let ip = ipv4(6, &[], &tcp(&[], &[]));
         let known = framed(&ip)[known].0;
         for link_type in [LinkType(link), known] {
-            let mut anonymizer = Anonymizer::new(&Key([1; 32]), Options { ports: true, shift_time: true, zeroes });
+            let mut anonymizer = Anonymizer::new(&Key([1; 32]), AnonymizeOptions { ports: true, shift_time: true, zeroes });
             let packet = Packet { at: Instant::ZERO, link_type, data: &data, original_length: data.len() + more };
             let shared = anonymizer.packet(&packet);
             prop_assert!(shared.data.len() <= data.len());

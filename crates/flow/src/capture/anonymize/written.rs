@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The bytes before, the bytes after, and how far those are kept.
 #[derive(Debug)]
-pub(super) struct Frame<'a> {
+pub(super) struct WrittenPacket<'a> {
     pub from: &'a [u8],
     pub out: &'a mut [u8],
     /// Where in `out` the last byte that is not zero may end.
@@ -30,7 +30,7 @@ pub(super) struct Frame<'a> {
 /// A card's address.
 const MAC: usize = 6;
 
-impl Frame<'_> {
+impl WrittenPacket<'_> {
     /// Where a part of the packet begins.
     pub fn place(&self, part: &[u8]) -> usize {
         (part.as_ptr() as usize).saturating_sub(self.from.as_ptr() as usize).min(self.from.len())
