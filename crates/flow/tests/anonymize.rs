@@ -46,8 +46,11 @@ fn shared(capture: &[u8], key: u8, options: AnonymizeOptions) -> (Vec<u8>, Anony
     (out, anonymizer, marks)
 }
 
-/// What the analysis says of a capture, and of each packet: its connection, and its labels.
-fn analysed(capture: &[u8]) -> (Analysis, Vec<Option<(u64, LabelSet, LabelSet)>>, Option<u64>) {
+/// A packet's connection, and its labels by either definition.
+type PacketLabels = Option<(u64, LabelSet, LabelSet)>;
+
+/// What the analysis says of a capture, and of each packet, and how many the capture dropped.
+fn analysed(capture: &[u8]) -> (Analysis, Vec<PacketLabels>, Option<u64>) {
     let (mut analyzer, mut reader) = (Analyzer::new(Config::default()), Reader::new());
     let mut packets = Vec::new();
     reader.feed(capture);

@@ -3,8 +3,8 @@
 //! An [`Anonymizer`] takes a capture's packets one after another and writes each anew. It is not
 //! told what to remove: it begins with zeroes, and copies the fields that the analysis rests on and
 //! that say nothing of who speaks of what. IP and link addresses are replaced under a [`Key`]
-//! ([`AddressMap`]), payloads become [a few words](words) that say which protocol it is, checksums
-//! stay [right or wrong](sums). A packet that carries no TCP, or that cannot be read, is dropped
+//! ([`AddressMap`]), payloads become a few words that say which protocol it is, checksums
+//! stay right or wrong. A packet that carries no TCP, or that cannot be read, is dropped
 //! and counted; an empty record stays in its place, so that the packets behind it keep their
 //! numbers, and the capture its length in time.
 //!
