@@ -9,11 +9,12 @@
 
 mod expected;
 
+use crate::capture::greeting::WORDS_MOST;
 use crate::capture::segment::{Flags, FlowKey, Parsed, PayloadStart, Segment, SequenceNumber};
 use crate::capture::{LinkType, Opened, Opener, Packet, half, word};
 use crate::config::{Config, Counts};
+use crate::connection::Labels;
 use crate::connection::filter::Filter;
-use crate::connection::{Labels, WORDS_MOST};
 use expected::{Expected, Saying};
 use fullpipe_model::units::{Duration, Instant};
 

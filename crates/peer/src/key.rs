@@ -113,6 +113,11 @@ impl PrivateKey {
         [&PKCS8[..], &self.0].concat()
     }
 
+    /// The secret itself, where it is the key of something else than a connection.
+    pub fn secret(&self) -> [u8; 32] {
+        self.0
+    }
+
     /// The line of its file: a secret.
     pub fn to_line(&self) -> String {
         format!("{PRIVATE}{}\n", digits(&self.0))

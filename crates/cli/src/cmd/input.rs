@@ -179,12 +179,12 @@ fn open(path: &Path) -> std::io::Result<Box<dyn Read + Send>> {
 }
 
 /// Returns a regular file as it is, and wraps a pipe or terminal so that Ctrl-C ends it.
-fn unless_pipe(file: File) -> std::io::Result<Box<dyn Read + Send>> {
+pub fn unless_pipe(file: File) -> std::io::Result<Box<dyn Read + Send>> {
     Ok(if file.metadata()?.is_file() { Box::new(file) } else { Box::new(Pipe::new(file)?) })
 }
 
 /// A progress bar for a large file; it is drawn on a terminal only.
-fn progress(path: &Path, file: &File) -> ProgressBar {
+pub fn progress(path: &Path, file: &File) -> ProgressBar {
     let length =
         file.metadata().ok().filter(std::fs::Metadata::is_file).map_or(0, |file| file.len());
     if length < PROGRESS_FROM {

@@ -2,6 +2,7 @@
 //! made from the definitions here.
 
 mod analyze;
+mod anonymize;
 mod calc;
 mod completions;
 mod control;
@@ -65,6 +66,7 @@ Examples:
   fullpipe analyze capture.pcapng                 what limited each connection, and what would change it
   fullpipe report capture.pcapng                  the same with graphs, as one HTML file
   fullpipe record --port 443 --for 30s            the packets of this host's connections, and the answer
+  fullpipe anonymize capture.pcapng -o shared.pcapng  the same capture without what it carried, to share
   fullpipe prove capture.pcapng                   what each change would give, tried in the lab
   fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, and what a buffer allows
   fullpipe top                                    the host's connections, by what is lost to limits
@@ -105,6 +107,7 @@ enum Command {
     Analyze(analyze::Analyze),
     Report(report::Report),
     Record(Box<record::RecordCommand>),
+    Anonymize(anonymize::Anonymize),
     View(view::View),
     Why(why::Why),
     Prove(Box<prove::Prove>),
@@ -148,6 +151,7 @@ impl Cli {
             Command::Analyze(analyze) => analyze.run(),
             Command::Report(report) => report.run(),
             Command::Record(record) => record.run(),
+            Command::Anonymize(anonymize) => anonymize.run(),
             Command::View(view) => view.run(),
             Command::Why(why) => why.run(),
             Command::Prove(prove) => prove.run(),
@@ -245,6 +249,7 @@ mod tests {
             &["analyze"],
             &["report"],
             &["record"],
+            &["anonymize"],
             &["view"],
             &["prove"],
             &["calc"],

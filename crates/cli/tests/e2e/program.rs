@@ -214,6 +214,11 @@ impl Running {
         self.child.id()
     }
 
+    /// The pipe that it reads, where it was started with one.
+    pub fn stdin(&mut self) -> std::process::ChildStdin {
+        self.child.stdin.take().expect("started with a pipe")
+    }
+
     /// What it has printed so far.
     pub fn out(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.out).unwrap()).into_owned()

@@ -23,23 +23,46 @@ pub(super) enum Inside<'a> {
     Wlan(&'a [u8]),
 }
 
+impl<'a> Inside<'a> {
+    /// The bytes.
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            Inside::Ip(bytes)
+            | Inside::Ethernet(bytes)
+            | Inside::EtherType(_, bytes)
+            | Inside::Llc(bytes)
+            | Inside::Ppp(bytes)
+            | Inside::Mpls(bytes)
+            | Inside::Wlan(bytes) => bytes,
+        }
+    }
+}
+
 /// The most headers between two IP packets; more are a loop that somebody built to keep us busy.
-const MAX_HEADERS: usize = 16;
+pub(super) const MAX_HEADERS: usize = 16;
 
 /// The IP packet inside, if there is one.
 pub(super) fn ip_in(mut inside: Inside<'_>) -> Option<&[u8]> {
     for _ in 0..MAX_HEADERS {
         inside = match inside {
             Inside::Ip(ip) => return matches!(ip.first()? >> 4, 4 | 6).then_some(ip),
-            Inside::Ethernet(frame) => ethernet(frame)?,
-            Inside::EtherType(ethertype, rest) => behind_ethertype(ethertype, rest)?,
-            Inside::Llc(frame) => llc(frame)?,
-            Inside::Ppp(frame) => ppp(frame)?,
-            Inside::Mpls(frame) => mpls(frame)?,
-            Inside::Wlan(frame) => wlan(frame)?,
+            header => behind(header)?,
         };
     }
     None
+}
+
+/// What follows the first header; nothing follows IP here.
+pub(super) fn behind(inside: Inside<'_>) -> Option<Inside<'_>> {
+    match inside {
+        Inside::Ip(_) => None,
+        Inside::Ethernet(frame) => ethernet(frame),
+        Inside::EtherType(ethertype, rest) => behind_ethertype(ethertype, rest),
+        Inside::Llc(frame) => llc(frame),
+        Inside::Ppp(frame) => ppp(frame),
+        Inside::Mpls(frame) => mpls(frame),
+        Inside::Wlan(frame) => wlan(frame),
+    }
 }
 
 /// The two bytes at a place as a number, the high one first.

@@ -13,7 +13,9 @@
 //! `pcap-parser`; records are framed here, because framing must be resumable at any byte and
 //! bounded in memory.
 
+pub mod anonymize;
 mod fragments;
+pub(crate) mod greeting;
 mod layer;
 mod link;
 mod opener;
@@ -32,7 +34,7 @@ pub mod write_ng;
 pub(crate) use layer::{half, word};
 pub use link::{LinkType, ip_packet};
 pub use opener::{Layer, Opened, Opener};
-pub use reader::{ReadError, Reader, Summary, read};
+pub use reader::{Interfaces, ReadError, Reader, Summary, read};
 pub use unpack::{Packing, Unpack};
 
 use fullpipe_model::units::Instant;

@@ -33,7 +33,7 @@ pub enum Opened<'a> {
 }
 
 /// The deepest nesting of IP packets in IP packets that is entered.
-const MAX_TUNNELS: usize = 8;
+pub(super) const MAX_TUNNELS: usize = 8;
 
 /// Opens packets, one after another in the capture's order.
 ///

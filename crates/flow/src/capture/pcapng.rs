@@ -23,6 +23,10 @@ const MAX_INTERFACES: usize = 1 << 16;
 pub(super) struct State {
     big_endian: bool,
     interfaces: Vec<Interface>,
+    /// Interfaces of earlier sections.
+    interfaces_before: usize,
+    /// The interface of the last packet, among those of all sections.
+    last_interface: usize,
     /// Packets that earlier sections say were dropped.
     dropped_before: Option<u64>,
 }
@@ -87,6 +91,7 @@ impl State {
         match kind {
             SECTION_HEADER => {
                 self.dropped_before = self.dropped();
+                self.interfaces_before += self.interfaces.len();
                 self.interfaces.clear();
             }
             INTERFACE_STATISTICS => self.note_statistics(block),
@@ -125,6 +130,22 @@ impl State {
     /// Whether packets come from more than one interface, which may write them in any order.
     pub fn has_several_interfaces(&self) -> bool {
         self.interfaces.len() > 1
+    }
+
+    /// The interface of the last packet, counted over all sections.
+    pub fn last_interface(&self) -> usize {
+        self.last_interface
+    }
+
+    /// How many interfaces all sections have described.
+    pub fn interface_count(&self) -> usize {
+        self.interfaces_before + self.interfaces.len()
+    }
+
+    /// The link type of an interface of this section, by its number over all.
+    pub fn link_type(&self, number: usize) -> Option<LinkType> {
+        let here = number.checked_sub(self.interfaces_before)?;
+        self.interfaces.get(here).map(|interface| interface.link_type)
     }
 
     /// How many packets the capture dropped, by its own counters.
@@ -189,12 +210,13 @@ impl State {
         })
     }
 
-    fn packet(&self, kind: u32, block: &[u8]) -> Step {
+    fn packet(&mut self, kind: u32, block: &[u8]) -> Step {
         let record = block.len();
         let Some(fields) = self.fields(kind, block) else {
             return Step::Bad("is a packet block that is too short");
         };
         let PacketFields { interface, timestamp, captured, original, start } = fields;
+        self.last_interface = self.interfaces_before + interface;
         let Some(interface) = self.interfaces.get(interface) else {
             return Step::Bad("belongs to an interface that was not described");
         };

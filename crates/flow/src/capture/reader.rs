@@ -1,7 +1,7 @@
 //! From bytes in any pieces to packets.
 
 use super::step::Step;
-use super::{MAX_RECORD, Packet, pcap, pcapng, snoop};
+use super::{LinkType, MAX_RECORD, Packet, pcap, pcapng, snoop};
 use std::io::Read;
 
 /// Reads one capture file. [`fill`](Reader::fill) from a source (or [`feed`](Reader::feed) bytes),
@@ -36,6 +36,37 @@ enum Format {
     Snoop(snoop::Header),
     /// An error was returned; nothing after it can be framed.
     Broken,
+}
+
+/// The interfaces that a file has described up to a packet: those of all sections of a pcapng are
+/// counted, other formats have one.
+#[derive(Debug, Clone, Copy)]
+pub struct Interfaces<'a>(&'a Format);
+
+impl Interfaces<'_> {
+    /// The number of the packet's own.
+    pub fn of_packet(&self) -> usize {
+        match self.0 {
+            Format::Pcapng(state) => state.last_interface(),
+            _ => 0,
+        }
+    }
+
+    /// How many are described.
+    pub fn count(&self) -> usize {
+        match self.0 {
+            Format::Pcapng(state) => state.interface_count(),
+            _ => 1,
+        }
+    }
+
+    /// What the packets of one begin with, if it is of this section.
+    pub fn link_type(&self, number: usize) -> Option<LinkType> {
+        match self.0 {
+            Format::Pcapng(state) => state.link_type(number),
+            _ => None,
+        }
+    }
 }
 
 /// What a reader has read in total.
@@ -136,7 +167,16 @@ impl Reader {
     }
 
     /// The next whole packet; `None` when more bytes are needed.
+    #[inline]
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, ReadError> {
+        Ok(self.next_with_interfaces()?.map(|(packet, _)| packet))
+    }
+
+    /// The same with what the file says of its interfaces.
+    #[inline]
+    pub fn next_with_interfaces(
+        &mut self,
+    ) -> Result<Option<(Packet<'_>, Interfaces<'_>)>, ReadError> {
         loop {
             let rest = &self.buffer[self.start..self.end];
             let step = match &mut self.format {
@@ -163,12 +203,9 @@ impl Reader {
                     self.start += record;
                     self.packets += 1;
                     let at = fullpipe_model::units::Instant::from_nanos(at);
-                    return Ok(Some(Packet {
-                        at,
-                        link_type,
-                        data: &self.buffer[data],
-                        original_length: original,
-                    }));
+                    let data = &self.buffer[data];
+                    let packet = Packet { at, link_type, data, original_length: original };
+                    return Ok(Some((packet, Interfaces(&self.format))));
                 }
                 Step::Other { record } => self.pass(record),
                 Step::Need(length) if length <= MAX_RECORD => return Ok(None),

@@ -41,12 +41,14 @@ pub fn section(out: &mut Vec<u8>) {
     });
 }
 
-/// Appends an interface; packets refer to it by how many were before it.
+/// Appends an interface; packets refer to it by how many were before it. It may have no name.
 pub fn interface(name: &str, link: LinkType, out: &mut Vec<u8>) {
     block(INTERFACE, out, |out| {
         out.extend(link.0.to_le_bytes());
         out.extend([0; 6]);
-        option(IF_NAME, name.as_bytes(), out);
+        if !name.is_empty() {
+            option(IF_NAME, name.as_bytes(), out);
+        }
         option(IF_TSRESOL, &[9], out);
         option(END_OF_OPTIONS, &[], out);
     });

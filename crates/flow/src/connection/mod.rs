@@ -14,7 +14,6 @@ mod cuts;
 mod drops;
 pub mod filter;
 mod grants;
-mod greeting;
 mod half;
 mod handshake;
 mod histogram;
@@ -44,8 +43,6 @@ mod warnings;
 pub use ack_path::AckPathFacts;
 pub use answers::AnswerFacts;
 pub use grants::{GrantFacts, GrantSpread};
-pub use greeting::{Greeting, Token};
-pub(crate) use greeting::{WORDS_MOST, goes_on};
 pub use labels::{Difference, Label, LabelCounts, LabelSet, Labels};
 pub use ledger::Counted;
 pub(crate) use ledger::Spent;
@@ -56,6 +53,7 @@ pub use stalls::StallFacts;
 pub(crate) use tracker::{CapturedSegment, Finished, Opening, Seen, Tracker};
 pub use vantage::{Place, Vantage, Warning};
 
+pub use crate::capture::greeting::{Greeting, Token};
 use crate::capture::segment::{ApplicationProtocol, PayloadStart};
 use crate::windows::OwnWindows;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
@@ -206,6 +204,15 @@ impl Connection {
     /// The names of the parts that were captured, from [`Connection::completeness`].
     pub fn parts_seen(&self) -> impl Iterator<Item = &'static str> {
         completeness::parts(self.completeness)
+    }
+
+    /// Forgets what the ends say of themselves beyond the protocol, as an anonymized capture has
+    /// it: gRPC is HTTP/2 there.
+    pub fn forget_names(&mut self) {
+        self.greeting = None;
+        if self.protocol == Some(ApplicationProtocol::Grpc) {
+            self.protocol = Some(ApplicationProtocol::Http2);
+        }
     }
 
     /// The direction that carried more new payload.

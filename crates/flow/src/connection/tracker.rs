@@ -5,7 +5,6 @@ mod data;
 
 use super::closing::Closing;
 use super::completeness::Completeness;
-use super::greeting::{FirstWords, Introduction};
 use super::half::{FinishedHalf, Half, SeriesTimes};
 use super::handshake::Handshake;
 use super::labels::{self, LabelContext, Scale};
@@ -14,6 +13,7 @@ use super::relabel::{self, Relabelled};
 use super::series::MIN_INTERVAL;
 use super::warnings::warnings;
 use super::{Connection, Difference, Label, LabelSet, Labels, vantage};
+use crate::capture::greeting::{FirstWords, Introduction};
 use crate::capture::segment::{ApplicationProtocol, Flags, FlowKey, Segment, SequenceNumber};
 use crate::config::Config;
 use crate::limit::{CapturePoint, Verdict};

@@ -2,8 +2,8 @@
 //! such words go on. Whoever reads the capture asks before connections are known, so that the rest
 //! of the payload stays where it is.
 
+use crate::capture::greeting::goes_on;
 use crate::capture::segment::{PayloadStart, SequenceNumber};
-use crate::connection::goes_on;
 
 /// Words of so many connections may go on at a time. The oldest are no longer waited for.
 const MOST: usize = 16;

@@ -23,6 +23,8 @@ use fullpipe_model::units::Bytes;
 pub(crate) const WORDS_MOST: usize = 4096;
 /// How many bytes of HTTP/2's first frames are waited for.
 const FRAMES_MOST: usize = 2048;
+/// HTTP/2's name in TLS (RFC 9113 section 3.2).
+const HTTP2: &str = "h2";
 /// What an end says after so many bytes is data.
 const LATEST: u64 = 1 << 14;
 
@@ -73,7 +75,7 @@ impl Greeting {
 
     /// Whether the server is seen to choose HTTP/2 inside TLS.
     pub fn chose_http2(&self) -> bool {
-        self.alpn_chosen.is_some_and(|chosen| chosen.as_str() == "h2")
+        self.alpn_chosen.is_some_and(|chosen| chosen.as_str() == HTTP2)
     }
 
     /// The program of one end.
@@ -91,6 +93,18 @@ pub(crate) fn goes_on(start: PayloadStart, payload: &[u8]) -> usize {
         }
         _ => 0,
     }
+}
+
+/// Whether the ClientHello that this payload begins with offers HTTP/2; `None` where too little of
+/// it was captured.
+pub(super) fn offers_http2(payload: &[u8]) -> Option<bool> {
+    tls::client_hello(payload).offers_http2
+}
+
+/// Whether the ServerHello that this payload begins with chooses HTTP/2; `None` where it does not
+/// say.
+pub(super) fn chooses_http2(payload: &[u8]) -> Option<bool> {
+    tls::server_hello(payload)?.chosen.map(|chosen| chosen.as_str() == HTTP2)
 }
 
 /// A segment with words of an end.

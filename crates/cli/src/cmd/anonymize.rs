@@ -1,0 +1,242 @@
+//! `fullpipe anonymize`: a capture that may be shared, and still gives the same answer.
+
+mod check;
+mod shown;
+mod source;
+
+use super::{peer_keys, report};
+use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
+use crate::terminal::{print, print_json, remark};
+use check::{Checked, Verdicts};
+use clap::Args;
+use fullpipe_analyze::Error;
+use fullpipe_flow::capture::anonymize::{
+    AnonymizeOptions, Anonymizer, InputMarks, Key, SharedFile,
+};
+use fullpipe_flow::capture::{ReadError, Reader, Unpack};
+use fullpipe_kernel::file::folder::Pending;
+use fullpipe_peer::PrivateKey;
+use shown::Anonymized;
+use source::TwiceRead;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// Write a capture that may be shared: without addresses, payloads and names, and with the same
+/// answer.
+///
+/// IP addresses are replaced so that those of one network stay in one network, cards' addresses,
+/// too; of payloads a few fixed words stay that say which protocol it is. What is not TCP becomes
+/// an empty record, so that packets keep their numbers. Names, comments and decryption secrets are
+/// not written. When it is done, the output is searched for what the input had, and analysed: if
+/// anything is found, or any connection's answer is another one, nothing is left. Ports, sizes,
+/// times and TCP's own numbers stay visible.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe anonymize slow.pcapng -o shared.pcapng
+  fullpipe anonymize slow.pcap.zst -o shared.pcapng --ports --shift-time
+  tcpdump -i eth0 -c 100000 -w - tcp | fullpipe anonymize - -o shared.pcapng
+  fullpipe keygen a.key
+  fullpipe anonymize client.pcap -o c.pcapng --key-file a.key
+  fullpipe anonymize server.pcap -o s.pcapng --key-file a.key; fullpipe analyze --both c.pcapng s.pcapng
+
+Exit code 1: something of the input was found in the output, which is removed.")]
+pub struct Anonymize {
+    /// The capture, as `analyze` reads it; `-` is standard input.
+    #[arg(value_name = "FILE")]
+    input: PathBuf,
+    /// The pcapng file to write; one that exists is replaced, but never the input.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// A key that `fullpipe keygen` made: captures under one key still belong together [default: a
+    /// new key, which is forgotten].
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Replace ports, too: those from 1024 on that are not registered for a protocol that the
+    /// analysis names.
+    #[arg(long)]
+    ports: bool,
+    /// Move all times by up to 17 years, by whole seconds that the key decides.
+    #[arg(long)]
+    shift_time: bool,
+    /// Keep the length of payloads as zeroes, in place of packets that end behind their headers:
+    /// then others can check checksums.
+    #[arg(long)]
+    zeroes: bool,
+    /// Do not search and analyse the output: half the time.
+    #[arg(long)]
+    no_check: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Output that is gathered before it is written.
+const WRITE_AT: usize = 1 << 18;
+
+impl Anonymize {
+    pub fn run(self) -> Result<u8, Failure> {
+        let key = self.key()?;
+        let mut source = TwiceRead::open(&self.input, &self.output)?;
+        if let (Ok(input), Ok(output)) = (source.metadata(), std::fs::metadata(&self.output))
+            && (input.dev(), input.ino()) == (output.dev(), output.ino())
+        {
+            let problem = Sentence::new(
+                "anonymize: -o names the input itself; name another file",
+                "anonymize：-o 就是输入文件本身；请给出另一个文件",
+            );
+            return Err(Failure::new(Kind::Usage, problem));
+        }
+        let options = AnonymizeOptions {
+            ports: self.ports,
+            shift_time: self.shift_time,
+            zeroes: self.zeroes,
+        };
+        let mut work = Work {
+            anonymizer: Anonymizer::new(&key, options),
+            marks: (!self.no_check).then(InputMarks::default),
+            problem: None,
+            bytes: 0,
+        };
+        let mut pending =
+            Pending::nameless_at(&self.output).map_err(|cause| self.not_written(&cause))?;
+        let before = match self.no_check {
+            true => None,
+            false => Some(Verdicts::of(&source, Some(&work.anonymizer))?),
+        };
+        work.write(&mut source, &mut pending).map_err(|failed| match failed {
+            WorkError::Write(cause) => self.not_written(&cause),
+            WorkError::Read(cause) => {
+                let error = Error::Read { name: source.name().into(), cause };
+                Failure::new(Kind::Input, Sentence::from(&error))
+            }
+        })?;
+        let checked = match before {
+            Some(before) => {
+                let marks = work.marks.take().unwrap_or_default();
+                let checked = Checked::of(&pending, before, marks, work.anonymizer.addresses());
+                Some(checked.map_err(|cause| self.not_written(&cause))?)
+            }
+            None => None,
+        };
+        let outcome = Anonymized::new(&self, &mut work, checked);
+        if !outcome.is_clean() {
+            drop(pending);
+            return self.refused(&outcome);
+        }
+        pending.commit().map_err(|cause| self.not_written(&cause))?;
+        if self.json {
+            print_json(&outcome)?;
+        } else {
+            print(&outcome.text())?;
+        }
+        let Some(problem) = &work.problem else { return Ok(0) };
+        remark(&format!("fullpipe: {}", problem.here()));
+        Ok(Failure::code(Kind::Input))
+    }
+
+    fn key(&self) -> Result<Key, Failure> {
+        if let Some(file) = &self.key_file {
+            return peer_keys::private_key(file).map(|key| Key(key.secret()));
+        }
+        let key = PrivateKey::generate().ok_or_else(|| {
+            let problem = Sentence::new(
+                "anonymize: this host has no randomness for a key; name one with --key-file",
+                "anonymize：本机没有用于密钥的随机数；请用 --key-file 给出密钥",
+            );
+            Failure::new(Kind::Missing, problem)
+        })?;
+        Ok(Key(key.secret()))
+    }
+
+    /// That -o names no file that can be written.
+    fn not_written(&self, cause: &std::io::Error) -> Failure {
+        Failure::new(Kind::Run, report::not_written(&self.output, cause))
+    }
+
+    /// Something of the input is in the output, or an answer is another one.
+    fn refused(&self, outcome: &Anonymized) -> Result<u8, Failure> {
+        if self.json {
+            print_json(outcome)?;
+        }
+        Err(Failure::new(Kind::Run, outcome.refusal()))
+    }
+}
+
+/// A capture on its way.
+struct Work {
+    anonymizer: Anonymizer,
+    marks: Option<InputMarks>,
+    /// Why it was not read to its end.
+    problem: Option<Sentence>,
+    /// Written so far.
+    bytes: u64,
+}
+
+enum WorkError {
+    Read(ReadError),
+    Write(std::io::Error),
+}
+
+impl From<ReadError> for WorkError {
+    fn from(cause: ReadError) -> Self {
+        WorkError::Read(cause)
+    }
+}
+
+impl Work {
+    /// Reads all packets and writes them anew. What cannot be read further ends the output there,
+    /// as it ends an analysis; only where nothing was read it fails.
+    fn write(&mut self, source: &mut TwiceRead, to: &mut impl Write) -> Result<(), WorkError> {
+        let mut bytes = source.reader().and_then(Unpack::new).map_err(ReadError::from)?;
+        let (mut reader, mut out) = (Reader::new(), Vec::with_capacity(2 * WRITE_AT));
+        let mut file = SharedFile::begin(&mut out);
+        let mut read = Ok(1);
+        while matches!(read, Ok(1..)) {
+            read = reader.fill(&mut bytes).map_err(ReadError::from);
+            loop {
+                match reader.next_with_interfaces() {
+                    Ok(Some((packet, interfaces))) => {
+                        let shared =
+                            file.packet(&packet, interfaces, &mut self.anonymizer, &mut out);
+                        if let Some(marks) = &mut self.marks {
+                            marks.packet(packet.data, shared.payload);
+                        }
+                    }
+                    Ok(None) => break,
+                    Err(error) => {
+                        read = Err(error);
+                        break;
+                    }
+                }
+                if out.len() >= WRITE_AT {
+                    self.flush(&mut out, to)?;
+                }
+            }
+        }
+        let summary = reader.finish();
+        file.end(&summary, &mut out);
+        self.flush(&mut out, to)?;
+        let name = source.name().to_owned();
+        let problem = match read {
+            Err(cause) if summary.packets == 0 => return Err(cause.into()),
+            Err(cause) => Error::Read { name, cause },
+            Ok(_) if summary.cut > 0 => {
+                Error::Cut { name, bytes: summary.cut, packets: summary.packets }
+            }
+            Ok(_) if !summary.recognised => Error::Empty { name },
+            Ok(_) => return Ok(()),
+        };
+        self.problem = Some(Sentence::from(&problem));
+        Ok(())
+    }
+
+    fn flush(&mut self, out: &mut Vec<u8>, to: &mut impl Write) -> Result<(), WorkError> {
+        to.write_all(out).map_err(WorkError::Write)?;
+        self.bytes += out.len() as u64;
+        out.clear();
+        Ok(())
+    }
+}
