@@ -279,8 +279,10 @@ impl Why {
             (None, None) => (String::new(), false),
         };
         let followed = look.found.followed.iter().map(|one| &one.connection);
-        let says = |one: &&LiveConnection| packets.is_none_or(|packets| !is_glimpse(one, packets));
-        let connections: Vec<LiveConnection> = followed.filter(says).cloned().collect();
+        let connections: Vec<LiveConnection> = followed
+            .filter(|one| packets.is_none_or(|packets| !is_glimpse(one, packets)))
+            .cloned()
+            .collect();
         let by_socket = connections.first().map(|one| one.answer.limit);
         if is_wait && by_socket.is_none_or(|limit| limit == Limit::Unknown) {
             return text;

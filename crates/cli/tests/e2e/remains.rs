@@ -96,6 +96,11 @@ fn all_processes() -> impl Iterator<Item = u32> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
+fn parent_of(process: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
+}
+
 /// Whether nothing of the program can be in this process: it is the trials' own, or one that a
 /// trial started by itself, or another trial's program's. The kernel gives the number of a
 /// namespace that is gone to the next one, and that may be theirs.
@@ -103,11 +108,7 @@ fn is_others(process: u32, program: &Program) -> bool {
     if let Some(mark) = mark_of(process) {
         return mark != program.mark();
     }
-    let parent = || {
-        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-        status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
-    };
-    process == std::process::id() || parent() == Some(std::process::id())
+    process == std::process::id() || parent_of(process) == Some(std::process::id())
 }
 
 /// `net:[inode]` of every network namespace that these processes are in, with any thread, or hold

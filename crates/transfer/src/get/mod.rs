@@ -21,7 +21,7 @@ mod answer;
 mod connect;
 mod engine;
 mod error;
-mod notice;
+mod event;
 mod open;
 mod options;
 mod part;
@@ -34,9 +34,9 @@ mod worker;
 
 pub use crate::count::{Reason, Step};
 pub use error::{GetError, Kept};
-pub use notice::{Distrusted, GetNotice};
+pub use event::{Distrusted, GetEvent, GetNotice};
 pub use options::{
-    Connections, Diagnosis, Family, GetEvent, GetOptions, GetRequest, Got, LimiterKind, Target,
+    Connections, Diagnosis, Family, GetOptions, GetRequest, Got, LimiterKind, Target,
 };
 
 use crate::{Stop, clock};

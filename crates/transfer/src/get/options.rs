@@ -1,6 +1,5 @@
 //! What to fetch, how, and what came of it.
 
-use super::GetNotice;
 use crate::Timing;
 use crate::count::Step;
 use fullpipe_model::limit::Limit;
@@ -150,38 +149,6 @@ impl Default for GetOptions {
             restart: false,
         }
     }
-}
-
-/// What an observer hears.
-#[derive(Debug)]
-pub enum GetEvent {
-    /// A connection was made.
-    Connected {
-        /// Our address and port.
-        local: SocketAddr,
-        /// The server's, or the proxy's.
-        peer: SocketAddr,
-    },
-    /// The answer is there.
-    Started {
-        /// The file's length, if it is known.
-        length: Option<Bytes>,
-        /// What an earlier run has fetched.
-        resumed: Bytes,
-        /// What it took until then; its end is the first byte.
-        timing: Timing,
-    },
-    /// Some ten times a second.
-    Progress {
-        /// What is there, with what an earlier run has fetched.
-        done: Bytes,
-        /// The file's length, if it is known.
-        length: Option<Bytes>,
-        /// Connections that fetch.
-        connections: usize,
-    },
-    /// Something that the user should know.
-    Notice(GetNotice),
 }
 
 /// What the diagnosis says of a download that runs. Whoever watches the sockets writes it, from any

@@ -1,9 +1,43 @@
-//! What the user of a download should know although it goes on.
+//! What a download tells while it goes on, and what its user should know.
 
 use super::GetError;
-use fullpipe_model::units::Duration;
+use crate::Timing;
+use fullpipe_model::units::{Bytes, Duration};
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+
+/// What an observer hears.
+#[derive(Debug)]
+pub enum GetEvent {
+    /// A connection was made.
+    Connected {
+        /// Our address and port.
+        local: SocketAddr,
+        /// The server's, or the proxy's.
+        peer: SocketAddr,
+    },
+    /// The answer is there.
+    Started {
+        /// The file's length, if it is known.
+        length: Option<Bytes>,
+        /// What an earlier run has fetched.
+        resumed: Bytes,
+        /// What it took until then; its end is the first byte.
+        timing: Timing,
+    },
+    /// Some ten times a second.
+    Progress {
+        /// What is there, with what an earlier run has fetched.
+        done: Bytes,
+        /// The file's length, if it is known.
+        length: Option<Bytes>,
+        /// Connections that fetch.
+        connections: usize,
+    },
+    /// Something that the user should know.
+    Notice(GetNotice),
+}
 
 /// Something that the user should know while the download goes on.
 #[derive(Debug)]
