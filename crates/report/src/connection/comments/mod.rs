@@ -24,7 +24,7 @@ use fullpipe_flow::connection::Direction;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Rank};
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::units::{Duration, Instant};
-use place::{Kind, Place, When};
+use place::{CommentPlace, PacketKind, When};
 use std::net::SocketAddr;
 
 /// Comments of one connection.
@@ -41,7 +41,7 @@ const WORTH_TELLING: Duration = Duration::from_millis(10);
 struct PlannedComment {
     /// The client, then the server.
     ends: [SocketAddr; 2],
-    place: Place,
+    place: CommentPlace,
     text: String,
     /// What is said at the connection's last packet where no packet ended the wait.
     unended: Option<String>,
@@ -171,7 +171,7 @@ impl<'a> Said<'a> {
             let length = rounded(span.length);
             format!("{length} by the end of the capture, with no end in sight: {told}")
         });
-        let place = Place { when: When::First(until), by, kind };
+        let place = CommentPlace { when: When::First(until), by, kind };
         self.say(span, place, text, unended);
         self.beginning(span);
     }
@@ -182,19 +182,19 @@ impl<'a> Said<'a> {
         let (length, owner) = (rounded(span.length), sentences::owner(span.owner));
         match span.cause {
             Cause::ServerThinks => {
-                let place = Place {
+                let place = CommentPlace {
                     when: When::Last(span.start),
                     by: Some(Direction::ClientToServer),
-                    kind: Kind::Data,
+                    kind: PacketKind::Data,
                 };
                 let text = format!("{owner} has this request, and does not answer for {length}");
                 self.say(span, place, text, None);
             }
             Cause::WindowShut => {
-                let place = Place {
+                let place = CommentPlace {
                     when: When::Within(span.start, until),
                     by: Some(sentences::sent_by(span.owner)),
-                    kind: Kind::ZeroWindow,
+                    kind: PacketKind::ZeroWindow,
                 };
                 let text = format!(
                     "the window is shut here, and stays so for {length}: {owner} does not read"
@@ -214,12 +214,22 @@ impl<'a> Said<'a> {
             return;
         }
         *held = Some(limit);
-        let place = Place { when: When::First(span.start), by: Some(direction), kind: Kind::Data };
+        let place = CommentPlace {
+            when: When::First(span.start),
+            by: Some(direction),
+            kind: PacketKind::Data,
+        };
         let text = format!("from here on, {}", sentences::held(span, limit, direction));
         self.say(span, place, text, None);
     }
 
-    fn say(&mut self, span: &AccountSpan, place: Place, text: String, unended: Option<String>) {
+    fn say(
+        &mut self,
+        span: &AccountSpan,
+        place: CommentPlace,
+        text: String,
+        unended: Option<String>,
+    ) {
         let connection = &self.explained.connection;
         let id = connection.id;
         let names = sentences::names(span);

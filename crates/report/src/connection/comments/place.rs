@@ -9,11 +9,11 @@ use std::net::SocketAddr;
 
 /// Which packet of its connection a comment belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct CommentPlace {
     pub when: When,
     /// Which way it goes; either, where that does not matter.
     pub by: Option<Direction>,
-    pub kind: Kind,
+    pub kind: PacketKind,
 }
 
 /// When it was captured.
@@ -37,7 +37,7 @@ impl When {
 
 /// What a packet has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PacketKind {
     Any,
     /// It carries data.
     Data,
@@ -48,17 +48,25 @@ pub(super) enum Kind {
     ZeroWindow,
 }
 
-impl Kind {
-    const ALL: [Kind; 5] = [Kind::Any, Kind::Data, Kind::Sequence, Kind::Syn, Kind::ZeroWindow];
+impl PacketKind {
+    const ALL: [PacketKind; 5] = [
+        PacketKind::Any,
+        PacketKind::Data,
+        PacketKind::Sequence,
+        PacketKind::Syn,
+        PacketKind::ZeroWindow,
+    ];
 
     fn is(self, segment: &Segment) -> bool {
         let has_data = segment.payload.get() > 0;
         match self {
-            Kind::Any => true,
-            Kind::Data => has_data,
-            Kind::Sequence => has_data || segment.flags.any(Flags::SYN | Flags::FIN),
-            Kind::Syn => segment.flags.any(Flags::SYN),
-            Kind::ZeroWindow => segment.window == 0 && !segment.flags.any(Flags::SYN | Flags::RST),
+            PacketKind::Any => true,
+            PacketKind::Data => has_data,
+            PacketKind::Sequence => has_data || segment.flags.any(Flags::SYN | Flags::FIN),
+            PacketKind::Syn => segment.flags.any(Flags::SYN),
+            PacketKind::ZeroWindow => {
+                segment.window == 0 && !segment.flags.any(Flags::SYN | Flags::RST)
+            }
         }
     }
 }
@@ -109,7 +117,7 @@ struct Ports {
     /// Those whose time has come.
     waiting: Vec<PlannedComment>,
     /// The last packet of each kind, of the lower end and of the higher.
-    last: [[Option<u64>; Kind::ALL.len()]; 2],
+    last: [[Option<u64>; PacketKind::ALL.len()]; 2],
 }
 
 fn sorted(ends: [SocketAddr; 2]) -> [SocketAddr; 2] {
@@ -142,7 +150,7 @@ impl Placer {
         }
         let mut index = 0;
         while let Some(comment) = ports.waiting.get(index) {
-            let Place { when, by, kind } = comment.place;
+            let CommentPlace { when, by, kind } = comment.place;
             let is_too_late = matches!(when, When::Within(_, until) if at > until);
             let sender = match by {
                 Some(Direction::ClientToServer) => Some(comment.ends[0]),
@@ -158,7 +166,7 @@ impl Placer {
             self.placed.or_left_out(Some(number).filter(|_| !is_too_late), comment.text);
         }
         let end = usize::from(segment.source != ends[0]);
-        for kind in Kind::ALL.into_iter().filter(|kind| kind.is(segment)) {
+        for kind in PacketKind::ALL.into_iter().filter(|kind| kind.is(segment)) {
             ports.last[end][kind as usize] = Some(number);
         }
     }
@@ -166,7 +174,7 @@ impl Placer {
     /// The capture has ended.
     pub fn finish(mut self) -> PlacedComments {
         for ports in self.connections.into_values() {
-            let last = ports.last.iter().filter_map(|kinds| kinds[Kind::Any as usize]).max();
+            let last = ports.last.iter().filter_map(|kinds| kinds[PacketKind::Any as usize]).max();
             let Ports { ref later, ref waiting, .. } = ports;
             for comment in later.iter().chain(waiting).cloned() {
                 let (number, text) = match (comment.place.when, comment.unended.clone()) {

@@ -1,6 +1,6 @@
 //! The sentences at packets, and the names behind them.
 
-use super::place::Kind;
+use super::place::PacketKind;
 use crate::connection::account::in_words;
 use fullpipe_flow::Language;
 use fullpipe_flow::account::{AccountPart, AccountSpan, Cause, Owner};
@@ -9,17 +9,21 @@ use fullpipe_flow::limit::Limit;
 use fullpipe_model::units::Duration;
 
 /// What kind of packet ends a wait, and who sends it; `None` where the wait is not worth a comment.
-pub(super) fn ends_with(span: &AccountSpan) -> Option<(Kind, Option<Direction>)> {
+pub(super) fn ends_with(span: &AccountSpan) -> Option<(PacketKind, Option<Direction>)> {
     let by_owner = sent_by(span.owner);
     Some(match span.cause {
-        Cause::SynRepeated | Cause::SynUnanswered | Cause::SynMetOldConnection => (Kind::Syn, None),
-        Cause::Refused => (Kind::Any, None),
-        Cause::ServerThinks | Cause::ClientThinks | Cause::Paused => (Kind::Data, Some(by_owner)),
-        Cause::WindowShut | Cause::DelayedAck => (Kind::Data, Some(by_owner.reversed())),
-        Cause::Timeouts | Cause::Recovery | Cause::PathMtu | Cause::PeerGone => {
-            (Kind::Sequence, None)
+        Cause::SynRepeated | Cause::SynUnanswered | Cause::SynMetOldConnection => {
+            (PacketKind::Syn, None)
         }
-        Cause::Idle | Cause::NotCaptured => (Kind::Any, None),
+        Cause::Refused => (PacketKind::Any, None),
+        Cause::ServerThinks | Cause::ClientThinks | Cause::Paused => {
+            (PacketKind::Data, Some(by_owner))
+        }
+        Cause::WindowShut | Cause::DelayedAck => (PacketKind::Data, Some(by_owner.reversed())),
+        Cause::Timeouts | Cause::Recovery | Cause::PathMtu | Cause::PeerGone => {
+            (PacketKind::Sequence, None)
+        }
+        Cause::Idle | Cause::NotCaptured => (PacketKind::Any, None),
         Cause::Connect | Cause::Tls | Cause::Turns | Cause::Closing | Cause::Transfer(_) => {
             return None;
         }
