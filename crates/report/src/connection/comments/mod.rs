@@ -45,6 +45,8 @@ struct PlannedComment {
     text: String,
     /// What is said at the connection's last packet where no packet ended the wait.
     unended: Option<String>,
+    /// The first packet that came when it was time, where that was of another kind.
+    first_of_any: Option<u64>,
     /// How long it is about: the longest stay.
     length: Duration,
 }
@@ -171,7 +173,7 @@ impl<'a> Said<'a> {
             let length = rounded(span.length);
             format!("{length} by the end of the capture, with no end in sight: {told}")
         });
-        let place = CommentPlace { when: When::First(until), by, kind };
+        let place = CommentPlace { when: When::Ended(until), by, kind };
         self.say(span, place, text, unended);
         self.beginning(span);
     }
@@ -238,7 +240,9 @@ impl<'a> Said<'a> {
         });
         let Some(text) = text else { return };
         let ends = [connection.client, connection.server];
-        self.comments.push(PlannedComment { ends, place, text, unended, length: span.length });
+        let (first_of_any, length) = (None, span.length);
+        let comment = PlannedComment { ends, place, text, unended, first_of_any, length };
+        self.comments.push(comment);
         if self.comments.len() >= 4 * OF_ONE {
             self.left_out += keep_longest(&mut self.comments, 2 * OF_ONE);
         }

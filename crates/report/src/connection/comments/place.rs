@@ -1,9 +1,9 @@
 //! Finds the packets that comments belong to.
 
-use super::PlannedComment;
+use super::{PlannedComment, WORTH_TELLING};
 use fullpipe_flow::capture::segment::{Flags, Segment};
 use fullpipe_flow::connection::Direction;
-use fullpipe_model::units::Instant;
+use fullpipe_model::units::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -21,6 +21,9 @@ pub(super) struct CommentPlace {
 pub(super) enum When {
     /// The first from then on.
     First(Instant),
+    /// The same, soon after; where there is none, the first of any kind: a wait that ends then ends
+    /// for another reason, too, for example as who waited gives up.
+    Ended(Instant),
     /// The first from one time to another.
     Within(Instant, Instant),
     /// The last until then.
@@ -30,7 +33,7 @@ pub(super) enum When {
 impl When {
     fn at(self) -> Instant {
         match self {
-            When::First(at) | When::Within(at, _) | When::Last(at) => at,
+            When::First(at) | When::Ended(at) | When::Within(at, _) | When::Last(at) => at,
         }
     }
 }
@@ -151,7 +154,11 @@ impl Placer {
         let mut index = 0;
         while let Some(comment) = ports.waiting.get(index) {
             let CommentPlace { when, by, kind } = comment.place;
-            let is_too_late = matches!(when, When::Within(_, until) if at > until);
+            let is_too_late = match when {
+                When::Within(_, until) => at > until,
+                When::Ended(from) => at > from + comment.soon(),
+                When::First(_) | When::Last(_) => false,
+            };
             let sender = match by {
                 Some(Direction::ClientToServer) => Some(comment.ends[0]),
                 Some(Direction::ServerToClient) => Some(comment.ends[1]),
@@ -159,11 +166,15 @@ impl Placer {
             };
             let is_it = sender.is_none_or(|sender| sender == segment.source) && kind.is(segment);
             if !is_it && !is_too_late {
+                if let Some(comment) = ports.waiting.get_mut(index) {
+                    comment.first_of_any.get_or_insert(number);
+                }
                 index += 1;
                 continue;
             }
             let comment = ports.waiting.swap_remove(index);
-            self.placed.or_left_out(Some(number).filter(|_| !is_too_late), comment.text);
+            let found = if is_too_late { comment.otherwise(number) } else { Some(number) };
+            self.placed.or_left_out(found, comment.text);
         }
         let end = usize::from(segment.source != ends[0]);
         for kind in PacketKind::ALL.into_iter().filter(|kind| kind.is(segment)) {
@@ -180,12 +191,27 @@ impl Placer {
                 let (number, text) = match (comment.place.when, comment.unended.clone()) {
                     (When::Last(_), _) => (ports.last_of(&comment), comment.text),
                     (_, Some(unended)) => (last, unended),
-                    _ => (None, comment.text),
+                    _ => {
+                        (comment.first_of_any.and_then(|one| comment.otherwise(one)), comment.text)
+                    }
                 };
                 self.placed.or_left_out(number, text);
             }
         }
         self.placed
+    }
+}
+
+impl PlannedComment {
+    /// How long after a wait the packet may come that ended it.
+    fn soon(&self) -> Duration {
+        WORTH_TELLING.max(Duration::from_nanos(self.length.as_nanos() / 10))
+    }
+
+    /// Its packet where none is of its kind, as of a packet of any kind.
+    fn otherwise(&self, number: u64) -> Option<u64> {
+        let is_wait = matches!(self.place.when, When::Ended(_));
+        is_wait.then(|| self.first_of_any.unwrap_or(number))
     }
 }
 
@@ -202,7 +228,7 @@ impl When {
     /// Whether a packet of this time has to do with it.
     fn is_due(self, at: Instant) -> bool {
         match self {
-            When::First(from) | When::Within(from, _) => from <= at,
+            When::First(from) | When::Ended(from) | When::Within(from, _) => from <= at,
             When::Last(until) => until < at,
         }
     }

@@ -97,6 +97,14 @@ fn a_wait_without_an_end_is_told_at_the_last_packet() {
 }
 
 #[test]
+fn who_gives_up_ends_the_wait_as_well() {
+    let text = COURSE.lines().take(7).collect::<Vec<_>>().join("\n");
+    let (all, ..) = comments(&format!("{text}\n4.500 > F. 101:101 ack 1 win 512"));
+    let told = all.iter().filter(|(_, text)| text.contains("until here: the server's program had"));
+    assert_eq!(told.map(|(number, _)| *number).collect::<Vec<_>>(), [7], "{all:#?}");
+}
+
+#[test]
 fn the_longest_of_many_stay() {
     let mut text = String::from(
         "0.000 > S  0:0         win 65535 <mss 1460,wscale 7,sackOK>
