@@ -97,6 +97,8 @@ fn comments_are_at_their_packets() {
         }
         sent = sent.max(start + length);
     }
+    let first = commented(&program, "the first data that was lost is sent again here");
+    assert_eq!(first, [*again.first().unwrap()]);
     let repaired = commented(&program, "[finding=recovery owner=path]");
     assert!(!repaired.is_empty(), "{told:#}");
     assert!(repaired.iter().all(|one| again.contains(one)), "{repaired:?} {again:?}");

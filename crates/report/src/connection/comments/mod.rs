@@ -155,20 +155,17 @@ impl<'a> Said<'a> {
             return self.limit(span, limit);
         }
         let is_loss = matches!(span.cause, Cause::Recovery | Cause::Timeouts | Cause::PathMtu);
-        let is_first_loss = is_loss && !self.had_loss;
-        self.had_loss |= is_loss;
-        if span.length < WORTH_TELLING && !is_first_loss {
+        if is_loss && !std::mem::replace(&mut self.had_loss, true) {
+            self.first_loss(span);
+        }
+        if span.length < WORTH_TELLING {
             return;
         }
         let Some((kind, by)) = sentences::ends_with(span) else { return };
         let until = span.start + span.length;
         let is_unended = self.waits_until.is_some_and(|end| until >= end);
         let told = sentences::wait(span);
-        let text = if is_first_loss && span.cause == Cause::Recovery {
-            format!("the first loss is repaired here: {} until here: {told}", rounded(span.length))
-        } else {
-            format!("{} until here: {told}", rounded(span.length))
-        };
+        let text = format!("{} until here: {told}", rounded(span.length));
         let unended = is_unended.then(|| {
             let length = rounded(span.length);
             format!("{length} by the end of the capture, with no end in sight: {told}")
@@ -176,6 +173,16 @@ impl<'a> Said<'a> {
         let place = CommentPlace { when: When::Ended(until), by, kind };
         self.say(span, place, text, unended);
         self.beginning(span);
+    }
+
+    /// The first packet that was sent again. The span begins with the last new data, and data that
+    /// is sent again does not end it.
+    fn first_loss(&mut self, span: &AccountSpan) {
+        let from = span.start + Duration::from_nanos(1);
+        let when = When::Within(from, span.start + span.length);
+        let place = CommentPlace { when, by: None, kind: PacketKind::Data };
+        let text = "the first data that was lost is sent again here".into();
+        self.say(span, place, text, None);
     }
 
     /// The packet with which a wait begins, where that tells something.
