@@ -1,10 +1,8 @@
 use super::*;
+use crate::connection::analysis::tests::trace;
 use fullpipe_flow::capture::{LinkType, Packet};
 use fullpipe_flow::{Analyzer, Config, Intake};
 use proptest::prelude::*;
-
-#[path = "../../../../flow/tests/trace/mod.rs"]
-mod trace;
 
 type Comments = (Vec<(u64, String)>, String, PlacedComments);
 
