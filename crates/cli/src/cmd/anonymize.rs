@@ -2,7 +2,7 @@
 
 mod check;
 mod shown;
-mod source;
+pub mod source;
 
 use super::{peer_keys, report};
 use crate::failure::{Failure, Kind};
@@ -20,7 +20,6 @@ use fullpipe_peer::PrivateKey;
 use shown::Anonymized;
 use source::TwiceRead;
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// Write a capture that may be shared: without addresses, payloads and names, and with the same
@@ -80,9 +79,7 @@ impl Anonymize {
     pub fn run(self) -> Result<u8, Failure> {
         let key = self.key()?;
         let mut source = TwiceRead::open(&self.input, &self.output)?;
-        if let (Ok(input), Ok(output)) = (source.metadata(), std::fs::metadata(&self.output))
-            && (input.dev(), input.ino()) == (output.dev(), output.ino())
-        {
+        if source.is(&self.output) {
             let problem = Sentence::new(
                 "anonymize: -o names the input itself; name another file",
                 "anonymize：-o 就是输入文件本身；请给出另一个文件",

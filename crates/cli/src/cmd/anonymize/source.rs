@@ -5,9 +5,10 @@ use crate::cmd::input;
 use crate::failure::{Failure, Kind};
 use crate::sentence::Sentence;
 use fullpipe_analyze::Error;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// A capture that can be read from its beginning more than once.
@@ -46,8 +47,8 @@ impl TwiceRead {
         let folder = output.parent().filter(|parent| !parent.as_os_str().is_empty());
         let kept = keep(file, folder.unwrap_or(Path::new("."))).map_err(|cause| {
             let what = Sentence::new(
-                format!("keep {name} beside the output until it is checked"),
-                format!("在输出旁暂存 {name} 以便检查"),
+                format!("keep {name} beside the output until it is written"),
+                format!("在输出旁暂存 {name}，直到写完"),
             );
             Failure::new(Kind::Run, what.with(cause))
         })?;
@@ -59,9 +60,12 @@ impl TwiceRead {
         &self.name
     }
 
-    /// The file's own.
-    pub fn metadata(&self) -> std::io::Result<Metadata> {
-        self.file.metadata()
+    /// Whether it is the file at `path`, whatever it is called there.
+    pub fn is(&self, path: &Path) -> bool {
+        let (own, other) = (self.file.metadata(), std::fs::metadata(path));
+        own.ok()
+            .zip(other.ok())
+            .is_some_and(|(own, other)| (own.dev(), own.ino()) == (other.dev(), other.ino()))
     }
 
     /// Its bytes from the beginning, with a progress bar where that is worth one.
