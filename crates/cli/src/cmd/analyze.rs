@@ -113,9 +113,9 @@ pub struct Analyze {
     /// Write a report with graphs, as `report` does, in place of the table: one HTML file.
     #[arg(long, value_name = "FILE", group = "format", conflicts_with_all = ["plot", "top", "connection"])]
     html: Option<PathBuf>,
-    /// Write the capture as the pcapng file FILE with comments for Wireshark, in place of the table:
-    /// each wait at the packet that ended it, each limit where it begins, and the verdicts at its
-    /// head. Packets, times and comments of others stay as they are.
+    /// Write the capture as the pcapng file FILE with comments for Wireshark, in place of the
+    /// table: each wait at the packet that ended it, each limit where it begins, and the verdicts
+    /// at its head. Packets, times and comments of others stay as they are.
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["as_one", "both", "point", "jsonl", "csv", "parquet", "html", "top"])]
     #[arg(conflicts_with_all = ["connection", "packets", "plot", "files_from", "interval"])]

@@ -3,8 +3,8 @@
 //! Of a pcapng, every block is copied, and comments are added to the options of packets and of the
 //! first section: interfaces, names, secrets, statistics and other programs' comments stay. The
 //! other formats have no room for comments; their packets are written as a pcapng with nanoseconds.
-//! Comments that begin as [`PACKET_MARK`] or [`SECTION_MARK`] says are an earlier run's, and make room
-//! for the new ones.
+//! Comments that begin as [`PACKET_MARK`] or [`SECTION_MARK`] says are an earlier run's, and make
+//! room for the new ones.
 
 use super::write_ng::{self, COMMENT, END_OF_OPTIONS, ENHANCED_PACKET, SECTION_HEADER};
 use super::{FileRecord, Packet};
