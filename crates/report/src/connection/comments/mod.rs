@@ -123,7 +123,7 @@ fn verdict(explained: &DiagnosedConnection) -> String {
     let account = explained.account();
     let answer = account.and_then(|account| answer(explained, &account, Language::English));
     let told = match answer {
-        Some(answer) => format!("{}; who can act: {}", answer.claim, answer.who),
+        Some(answer) => format!("{}; who must act: {}", answer.claim, answer.who),
         None => "nothing held it up".into(),
     };
     in_line(&format!("#{id} {client} > {server}{spoken}: {told}")).into_owned()
