@@ -4,7 +4,7 @@
 //! to, and to be written. So memory follows the comments, and not the capture.
 
 use super::{Analyze, tell};
-use crate::cmd::anonymize::source::TwiceRead;
+use crate::cmd::input::twice::{CopyError, TwiceRead};
 use crate::cmd::report::not_written;
 use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
@@ -119,17 +119,6 @@ struct Work<'a> {
     output: &'a Path,
 }
 
-enum WorkError {
-    Read(ReadError),
-    Write(std::io::Error),
-}
-
-impl From<ReadError> for WorkError {
-    fn from(cause: ReadError) -> Self {
-        WorkError::Read(cause)
-    }
-}
-
 impl Work<'_> {
     /// Analyses it: what is to be said, and whether it was read to its end.
     fn plan(&self) -> Result<(CommentPlan, bool), Failure> {
@@ -143,7 +132,12 @@ impl Work<'_> {
         }
         let (counts, errors) = connections.finish();
         remarks(&counts, language()).iter().for_each(|told| tell(name, told));
-        Ok((plan, super::problem(errors)?.is_none()))
+        // Where nothing could be read, the next reading says why.
+        let is_whole = errors.is_empty();
+        if counts.packets > 0 {
+            super::problem(errors)?;
+        }
+        Ok((plan, is_whole))
     }
 
     /// Finds the packets that comments belong to.
@@ -193,15 +187,15 @@ impl Work<'_> {
         each: impl FnMut(u64, &FileRecord<'_>) -> std::io::Result<()>,
     ) -> Result<Summary, Failure> {
         self.read(each).map_err(|error| match error {
-            WorkError::Read(cause) => self.not_read(cause),
-            WorkError::Write(cause) => self.not_written(&cause),
+            CopyError::Read(cause) => self.not_read(cause),
+            CopyError::Write(cause) => self.not_written(&cause),
         })
     }
 
     fn read(
         &self,
         mut each: impl FnMut(u64, &FileRecord<'_>) -> std::io::Result<()>,
-    ) -> Result<Summary, WorkError> {
+    ) -> Result<Summary, CopyError> {
         let mut bytes = self.source.reader().and_then(Unpack::new).map_err(ReadError::from)?;
         let (mut reader, mut number) = (Reader::new(), 0);
         let mut read = Ok(1);
@@ -211,7 +205,7 @@ impl Work<'_> {
                 match reader.next_record() {
                     Ok(Some(record)) => {
                         number += u64::from(record.packet.is_some());
-                        each(number, &record).map_err(WorkError::Write)?;
+                        each(number, &record).map_err(CopyError::Write)?;
                     }
                     Ok(None) => break,
                     Err(error) => {

@@ -1,10 +1,11 @@
 //! Where a capture comes from: a file, which is read twice, or a pipe, which is kept in a file
 //! without a name until then.
 
-use crate::cmd::input;
+use super::{progress, unless_pipe};
 use crate::failure::{Failure, Kind};
 use crate::sentence::Sentence;
 use fullpipe_analyze::Error;
+use fullpipe_flow::capture::ReadError;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd};
@@ -71,7 +72,7 @@ impl TwiceRead {
     /// Its bytes from the beginning, with a progress bar where that is worth one.
     pub fn reader(&self) -> std::io::Result<Box<dyn Read + Send>> {
         let own = self.again()?;
-        let bar = input::progress(Path::new(&self.name), &own);
+        let bar = progress(Path::new(&self.name), &own);
         Ok(if bar.is_hidden() { Box::new(own) } else { Box::new(bar.wrap_read(own)) })
     }
 
@@ -81,10 +82,24 @@ impl TwiceRead {
     }
 }
 
+/// Why a capture was not written anew.
+pub enum CopyError {
+    /// It cannot be read.
+    Read(ReadError),
+    /// The output cannot be written.
+    Write(std::io::Error),
+}
+
+impl From<ReadError> for CopyError {
+    fn from(cause: ReadError) -> Self {
+        CopyError::Read(cause)
+    }
+}
+
 /// Copies what is read once into a file that nobody else can name.
 fn keep(file: File, folder: &Path) -> std::io::Result<File> {
     let mut kept = tempfile::tempfile_in(folder)?;
-    let mut source = input::unless_pipe(file)?;
+    let mut source = unless_pipe(file)?;
     std::io::copy(&mut source, &mut kept)?;
     kept.seek(SeekFrom::Start(0))?;
     Ok(kept)
