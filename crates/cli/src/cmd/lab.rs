@@ -11,7 +11,7 @@ mod output;
 mod run;
 
 use crate::failure::{Failure, Kind};
-use crate::sentence::{Sentence, either};
+use crate::sentence::{Sentence, either, phrases};
 use crate::terminal::{answer_layout, print, print_json, remark};
 use clap::{Args, Subcommand};
 use fullpipe_kernel::run::journal;
@@ -94,7 +94,9 @@ impl List {
             Column::text(either("what it shows", "展示什么")),
         ]);
         for preset in listed {
-            table.row([preset.name.into(), preset.rows.to_string(), preset.description]);
+            let shows = preset.description.as_str();
+            let shows = either(shows, phrases::chinese(shows));
+            table.row([preset.name.into(), preset.rows.to_string(), shows.into()]);
         }
         print(&table.render(answer_layout()))?;
         Ok(0)

@@ -1,18 +1,22 @@
-//! The fixed phrases of the errors that come from below: what was tried, and what to try.
+//! Fixed phrases that come from below: of errors, what was tried, and what to try; of the lab's
+//! presets, what each shows.
 //!
 //! There they are constants (`Refused::operation`, `Refused::hint`), which are their own names
 //! here. A phrase that has no other words stays: a test compares the list with the sources.
 
 mod advice;
 mod operations;
+mod presets;
 
 use super::Sentence;
 use advice::ADVICE;
 use operations::OPERATIONS;
+use presets::PRESETS;
 
 /// A phrase in Chinese.
 pub fn chinese(english: &str) -> &str {
-    let known = OPERATIONS.iter().chain(&ADVICE).find(|(known, _)| *known == english);
+    let known =
+        OPERATIONS.iter().chain(&ADVICE).chain(&PRESETS).find(|(known, _)| *known == english);
     known.map_or(english, |(_, chinese)| chinese)
 }
 
@@ -76,5 +80,13 @@ mod tests {
                 assert!(english.is_empty() || known.contains(english), "{before}\"{english}\"");
             }
         }
+    }
+
+    #[test]
+    fn each_preset_is_described_in_chinese_and_none_is_left_over() {
+        let listed = fullpipe_lab::list_presets().unwrap();
+        let described: BTreeSet<&str> = listed.iter().map(|it| it.description.as_str()).collect();
+        let known: BTreeSet<&str> = PRESETS.iter().map(|(english, _)| *english).collect();
+        assert_eq!(known, described);
     }
 }

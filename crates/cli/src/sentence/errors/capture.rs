@@ -4,7 +4,7 @@ use super::{Sentence, told, within};
 use fullpipe_analyze::Error;
 use fullpipe_flow::WindowsError;
 use fullpipe_flow::capture::ReadError;
-use fullpipe_flow::connection::filter::FilterError;
+use fullpipe_flow::connection::filter::{FilterError, FilterProblem};
 
 impl From<&Error> for Sentence {
     fn from(error: &Error) -> Sentence {
@@ -78,10 +78,38 @@ impl From<&WindowsError> for Sentence {
 /// Of a filter of connections.
 pub fn of_value(cause: &(dyn std::error::Error + 'static)) -> Option<Sentence> {
     let error = cause.downcast_ref::<FilterError>()?;
+    let FilterError { filter, problem, examples } = error;
+    let examples = examples.replace(", ", "、");
     Some(told(
         error,
-        format!(
-            "无法理解这个过滤条件；可用 host、net、port、portrange、and、or、not 和括号（{error}）"
-        ),
+        format!("读取过滤条件 '{filter}'：{}；写法示例：{examples}", of_filter(problem)),
     ))
+}
+
+/// What is wrong with it.
+fn of_filter(problem: &FilterProblem) -> String {
+    match problem {
+        FilterProblem::NoEnd(word) => format!("'{word}' 处应为 'and'、'or' 或结尾"),
+        FilterProblem::Deep { most } => format!("括号和 'not' 超过 {most} 层"),
+        FilterProblem::Ends => "结尾处还缺一个条件".into(),
+        FilterProblem::Unclosed => "缺少 ')'".into(),
+        FilterProblem::LiveOnly(word) => format!("'{word}' 只用于实时连接：抓包中没有进程"),
+        FilterProblem::OneDirection(word) => {
+            format!("'{word}' 只取连接的一个方向；请写 'host' 或 'port'")
+        }
+        FilterProblem::NoValue(word) => format!("'{word}' 之后需要一个值"),
+        FilterProblem::NoCondition(word) => format!("'{word}' 处应为一个条件"),
+        FilterProblem::Unknown { word, known } => {
+            format!("没有条件 '{word}'；可用的是 {}", known.replace(", ", "、"))
+        }
+        FilterProblem::Length { text, longest } => {
+            format!("'{text}' 的 '/' 之后须为 0 到 {longest} 的长度")
+        }
+        FilterProblem::Range(text) => format!("'{text}' 不是范围；写法示例：8000-8080"),
+        FilterProblem::Address(text) => {
+            format!("'{text}' 不是 IPv4 或 IPv6 地址（不解析主机名）")
+        }
+        FilterProblem::Port(text) => format!("'{text}' 不是 0 到 65535 的端口"),
+        FilterProblem::Pid(text) => format!("'{text}' 不是进程号"),
+    }
 }

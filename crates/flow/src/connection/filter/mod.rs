@@ -65,9 +65,72 @@ enum Condition {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("read filter '{filter}': {problem}; e.g. {examples}")]
 pub struct FilterError {
-    filter: String,
-    problem: String,
-    examples: &'static str,
+    /// As it was given.
+    pub filter: String,
+    /// What is wrong with it.
+    pub problem: FilterProblem,
+    /// Filters that can be read.
+    pub examples: &'static str,
+}
+
+/// What is wrong with a filter. Words are as they were given.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FilterProblem {
+    /// A condition is complete, and this follows.
+    #[error("'{0}' stands where 'and', 'or' or the end was expected")]
+    NoEnd(String),
+    /// Conditions within conditions.
+    #[error("more than {most} levels of parentheses and 'not'")]
+    Deep {
+        /// Levels that are read.
+        most: u32,
+    },
+    /// The text is over too early.
+    #[error("it ends where a condition was expected")]
+    Ends,
+    /// A parenthesis.
+    #[error("a ')' is missing")]
+    Unclosed,
+    /// Asked of a capture.
+    #[error("'{0}' is for live connections: a capture has no processes")]
+    LiveOnly(String),
+    /// `src`, `dst`.
+    #[error("'{0}' would take one direction of a connection; name the 'host' or 'port'")]
+    OneDirection(String),
+    /// A word at the end that asks for another.
+    #[error("'{0}' needs a value")]
+    NoValue(String),
+    /// A word that begins no condition.
+    #[error("'{0}' stands where a condition was expected")]
+    NoCondition(String),
+    /// A word that has no meaning here.
+    #[error("'{word}' is none of {known}")]
+    Unknown {
+        /// It.
+        word: String,
+        /// Those that have one.
+        known: &'static str,
+    },
+    /// Of a network.
+    #[error("'{text}' needs a length from 0 to {longest} after '/'")]
+    Length {
+        /// The network.
+        text: String,
+        /// Of its address.
+        longest: u8,
+    },
+    /// Of ports.
+    #[error("'{0}' is no range such as 8000-8080")]
+    Range(String),
+    /// A host or a network.
+    #[error("'{0}' is no IPv4 or IPv6 address (names are not looked up)")]
+    Address(String),
+    /// One port.
+    #[error("'{0}' is no port from 0 to 65535")]
+    Port(String),
+    /// A process.
+    #[error("'{0}' is no process id")]
+    Pid(String),
 }
 
 /// A connection that a condition may hold for.

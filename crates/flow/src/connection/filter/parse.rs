@@ -1,6 +1,6 @@
 //! Reads filters.
 
-use super::{Condition, Filter, FilterError, LiveFilter};
+use super::{Condition, Filter, FilterError, FilterProblem, LiveFilter};
 use std::iter::Peekable;
 use std::net::IpAddr;
 use std::str::{FromStr, SplitWhitespace};
@@ -30,6 +30,11 @@ const KEYWORDS: [&str; 19] = [
     "process",
     "cgroup",
 ];
+
+/// What begins a condition, as it is told to who wrote another word.
+const KNOWN_OF_CAPTURE: &str = "host, net, port, portrange, ip, ip6, not, (";
+const KNOWN_OF_LIVE: &str =
+    "host, peer, net, port, portrange, pid, process, cgroup, ip, ip6, not, (";
 
 /// The words that are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +97,7 @@ fn read(text: &str, dialect: Dialect) -> Result<Condition, FilterError> {
     let mut parser = Parser { words: spaced.split_whitespace().peekable(), dialect };
     let parsed = parser.any_of(0).and_then(|condition| match parser.words.next() {
         None => Ok(condition),
-        Some(word) => Err(format!("'{word}' stands where 'and', 'or' or the end was expected")),
+        Some(word) => Err(FilterProblem::NoEnd(word.into())),
     });
     parsed.map_err(|problem| FilterError {
         filter: text.into(),
@@ -107,7 +112,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn any_of(&mut self, depth: u32) -> Result<Condition, String> {
+    fn any_of(&mut self, depth: u32) -> Result<Condition, FilterProblem> {
         let mut any = vec![self.all_of(depth)?];
         while self.words.next_if(|word| matches!(*word, "or" | "||")).is_some() {
             any.push(self.all_of(depth)?);
@@ -115,7 +120,7 @@ impl Parser<'_> {
         Ok(if any.len() == 1 { any.remove(0) } else { Condition::Or(any) })
     }
 
-    fn all_of(&mut self, depth: u32) -> Result<Condition, String> {
+    fn all_of(&mut self, depth: u32) -> Result<Condition, FilterProblem> {
         let mut all = vec![self.one(depth)?];
         while self.has_another() {
             all.push(self.one(depth)?);
@@ -133,18 +138,18 @@ impl Parser<'_> {
             && next.is_some_and(|word| !matches!(*word, "or" | "||" | ")"))
     }
 
-    fn one(&mut self, depth: u32) -> Result<Condition, String> {
+    fn one(&mut self, depth: u32) -> Result<Condition, FilterProblem> {
         if depth > MAX_DEPTH {
-            return Err(format!("more than {MAX_DEPTH} levels of parentheses and 'not'"));
+            return Err(FilterProblem::Deep { most: MAX_DEPTH });
         }
-        let word = self.words.next().ok_or("it ends where a condition was expected")?;
+        let word = self.words.next().ok_or(FilterProblem::Ends)?;
         match word {
             "not" | "!" => Ok(Condition::Not(Box::new(self.one(depth + 1)?))),
             "(" => {
                 let inner = self.any_of(depth + 1)?;
                 match self.words.next() {
                     Some(")") => Ok(inner),
-                    _ => Err("a ')' is missing".into()),
+                    _ => Err(FilterProblem::Unclosed),
                 }
             }
             "ip" => Ok(Condition::Version4(true)),
@@ -158,37 +163,36 @@ impl Parser<'_> {
             "port" => port(self.value(word)?).map(|port| Condition::Ports(port, port)),
             "portrange" => ports(self.value(word)?),
             "peer" | "pid" | "process" | "cgroup" if self.dialect == Dialect::Capture => {
-                Err(format!("'{word}' is for live connections: a capture has no processes"))
+                Err(FilterProblem::LiveOnly(word.into()))
             }
             "peer" => address(self.value(word)?).map(|peer| Condition::Peer(peer.to_canonical())),
             "pid" => pid(self.value(word)?),
             "process" => Ok(Condition::Process(self.value(word)?.to_lowercase())),
             "cgroup" => Ok(Condition::Cgroup(self.value(word)?.to_owned())),
-            "src" | "dst" if self.dialect == Dialect::Capture => Err(format!(
-                "'{word}' would take one direction of a connection; name the 'host' or 'port'"
-            )),
+            "src" | "dst" if self.dialect == Dialect::Capture => {
+                Err(FilterProblem::OneDirection(word.into()))
+            }
             other => self.other(other),
         }
     }
 
-    fn value(&mut self, word: &str) -> Result<&str, String> {
-        self.words.next().ok_or(format!("'{word}' needs a value"))
+    fn value(&mut self, word: &str) -> Result<&str, FilterProblem> {
+        self.words.next().ok_or_else(|| FilterProblem::NoValue(word.into()))
     }
 
     /// A word that begins no condition.
-    fn other(&self, word: &str) -> Result<Condition, String> {
+    fn other(&self, word: &str) -> Result<Condition, FilterProblem> {
         match self.dialect {
             Dialect::Typed if KEYWORDS.contains(&word.to_lowercase().as_str()) => {
-                Err(format!("'{word}' stands where a condition was expected"))
+                Err(FilterProblem::NoCondition(word.into()))
             }
             Dialect::Typed => Ok(bare(word)),
             Dialect::Capture => {
-                Err(format!("'{word}' is none of host, net, port, portrange, ip, ip6, not, ("))
+                Err(FilterProblem::Unknown { word: word.into(), known: KNOWN_OF_CAPTURE })
             }
-            Dialect::Live => Err(format!(
-                "'{word}' is none of host, peer, net, port, portrange, pid, process, cgroup, ip, \
-                 ip6, not, ("
-            )),
+            Dialect::Live => {
+                Err(FilterProblem::Unknown { word: word.into(), known: KNOWN_OF_LIVE })
+            }
         }
     }
 }
@@ -204,20 +208,19 @@ fn bare(word: &str) -> Condition {
     }
 }
 
-fn net(text: &str) -> Result<Condition, String> {
+fn net(text: &str) -> Result<Condition, FilterProblem> {
     let (start, length) = text.split_once('/').unwrap_or((text, ""));
     let address = address(start)?;
     let longest = bits(address);
     let length = if length.is_empty() { Ok(longest) } else { length.parse() };
     match length {
         Ok(length) if length <= longest => Ok(Condition::Net(address, length)),
-        _ => Err(format!("'{text}' needs a length from 0 to {longest} after '/'")),
+        _ => Err(FilterProblem::Length { text: text.into(), longest }),
     }
 }
 
-fn ports(range: &str) -> Result<Condition, String> {
-    let (low, high) =
-        range.split_once('-').ok_or(format!("'{range}' is no range such as 8000-8080"))?;
+fn ports(range: &str) -> Result<Condition, FilterProblem> {
+    let (low, high) = range.split_once('-').ok_or_else(|| FilterProblem::Range(range.into()))?;
     Ok(Condition::Ports(port(low)?, port(high)?))
 }
 
@@ -226,15 +229,14 @@ pub(super) fn bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-fn address(text: &str) -> Result<IpAddr, String> {
-    text.parse()
-        .map_err(|_| format!("'{text}' is no IPv4 or IPv6 address (names are not looked up)"))
+fn address(text: &str) -> Result<IpAddr, FilterProblem> {
+    text.parse().map_err(|_| FilterProblem::Address(text.into()))
 }
 
-fn port(text: &str) -> Result<u16, String> {
-    text.parse().map_err(|_| format!("'{text}' is no port from 0 to 65535"))
+fn port(text: &str) -> Result<u16, FilterProblem> {
+    text.parse().map_err(|_| FilterProblem::Port(text.into()))
 }
 
-fn pid(text: &str) -> Result<Condition, String> {
-    text.parse().map(Condition::Pid).map_err(|_| format!("'{text}' is no process id"))
+fn pid(text: &str) -> Result<Condition, FilterProblem> {
+    text.parse().map(Condition::Pid).map_err(|_| FilterProblem::Pid(text.into()))
 }
