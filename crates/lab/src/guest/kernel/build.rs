@@ -4,7 +4,7 @@
 //! from there: make compiles only what is missing. It is removed when the kernel is in the cache.
 
 use super::error::BuildError;
-use super::patch::{PATCHES, Patch, READS, READS_SINCE};
+use super::patch::{AGENT_SINCE, PATCHES, Patch, READS};
 use super::source::KernelSource;
 use super::tool::run;
 use super::truth::TRUTH;
@@ -16,8 +16,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-/// The guest's configuration.
+/// Every guest's configuration.
 const CONFIG: &str = include_str!("kernel.config");
+/// What the window agent needs besides. It needs Linux 6.6, too: for an older guest the compiler's
+/// debugging information, half of the time that a kernel takes, would be made for nobody.
+const TYPES: &str = include_str!("types.config");
 /// Steps that make announces for this configuration, a little above Linux 6.12's: for the progress
 /// bar.
 const STEPS: usize = 1_440;
@@ -116,7 +119,8 @@ impl KernelBuild {
             self.source.unpack(&self.version, &scratch, &tree)?;
         }
         patch::apply(&tree, self.patches())?;
-        let make = Make { tree: &tree, objects: &objects, jobs: self.jobs };
+        let config = self.config();
+        let make = Make { tree: &tree, objects: &objects, config: &config, jobs: self.jobs };
         if !objects.join(".config").is_file() {
             observer(BuildStep::Configure);
             make.configure(&scratch)?;
@@ -131,8 +135,17 @@ impl KernelBuild {
         Ok(kernel)
     }
 
+    /// Whether the window agent may run on it.
+    fn takes_agent(&self) -> bool {
+        self.version.parse().is_ok_and(|version: KernelVersion| version >= AGENT_SINCE)
+    }
+
+    fn config(&self) -> String {
+        [CONFIG, if self.takes_agent() { TYPES } else { "" }].concat()
+    }
+
     fn patches(&self) -> impl Iterator<Item = Patch> {
-        let reads = self.version.parse().is_ok_and(|version: KernelVersion| version >= READS_SINCE);
+        let reads = self.takes_agent();
         PATCHES
             .into_iter()
             .chain(READS.into_iter().filter(move |_| reads))
@@ -149,7 +162,7 @@ impl KernelBuild {
         let patches = format!("{:?}", self.patches().collect::<Vec<_>>());
         Ok(digest([
             source.as_bytes(),
-            CONFIG.as_bytes(),
+            self.config().as_bytes(),
             patches.as_bytes(),
             compiler.trim().as_bytes(),
         ]))
@@ -181,6 +194,7 @@ fn check_tools() -> Result<(), BuildError> {
 struct Make<'a> {
     tree: &'a Path,
     objects: &'a Path,
+    config: &'a str,
     jobs: usize,
 }
 
@@ -203,7 +217,7 @@ impl Make<'_> {
 
     fn configure(&self, scratch: &Path) -> Result<(), BuildError> {
         let asked = scratch.join("asked.config");
-        fs::write(&asked, CONFIG).map_err(|cause| BuildError::file("write", &asked, cause))?;
+        fs::write(&asked, self.config).map_err(|cause| BuildError::file("write", &asked, cause))?;
         let mut all_config = std::ffi::OsString::from("KCONFIG_ALLCONFIG=");
         all_config.push(&asked);
         let made = run(
@@ -216,7 +230,7 @@ impl Make<'_> {
         let got = made.and_then(|()| {
             fs::read_to_string(&path).map_err(|cause| BuildError::file("read", &path, cause))
         });
-        let refused = got.map(|got| refused(&got));
+        let refused = got.map(|got| refused(self.config, &got));
         match refused {
             Ok(None) => Ok(()),
             // No configuration is better than one to go on with next time.
@@ -249,8 +263,8 @@ impl Make<'_> {
 }
 
 /// The first line of ours that is not in the configuration `got`.
-fn refused(got: &str) -> Option<String> {
-    let asked = CONFIG.lines().filter(|line| line.starts_with("CONFIG_"));
+fn refused(asked: &str, got: &str) -> Option<String> {
+    let asked = asked.lines().filter(|line| line.starts_with("CONFIG_"));
     asked.map(str::to_string).find(|line| !got.lines().any(|got| got == line))
 }
 
@@ -282,10 +296,10 @@ mod tests {
 
     #[test]
     fn a_line_that_kconfig_dropped_is_named() {
-        assert_eq!(refused(CONFIG), None);
+        assert_eq!(refused(CONFIG, CONFIG), None);
         let without =
             CONFIG.replace("CONFIG_NET_SCH_NETEM=y\n", "# CONFIG_NET_SCH_NETEM is not set\n");
-        assert_eq!(refused(&without), Some("CONFIG_NET_SCH_NETEM=y".into()));
+        assert_eq!(refused(CONFIG, &without), Some("CONFIG_NET_SCH_NETEM=y".into()));
     }
 
     #[test]

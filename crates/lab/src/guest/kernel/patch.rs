@@ -58,7 +58,7 @@ pub(super) const PATCHES: [Patch; 4] = [
     },
 ];
 
-/// For [`READS_SINCE`] and later. A BPF program that reads a kernel structure by a pointer gets
+/// For [`AGENT_SINCE`] and later. A BPF program that reads a kernel structure by a pointer gets
 /// zeros where the kernel has no tracing events, and these need kprobes, which user-mode Linux
 /// lacks. The window agent reads its sockets so.
 pub(super) const READS: [Patch; 1] = [Patch {
@@ -70,7 +70,7 @@ pub(super) const READS: [Patch; 1] = [Patch {
 }];
 
 /// The first Linux that the agent works with, and the first in which these reads are in one place.
-pub(super) const READS_SINCE: KernelVersion = KernelVersion::new(6, 6);
+pub(super) const AGENT_SINCE: KernelVersion = KernelVersion::new(6, 6);
 
 /// Why a source could not be patched.
 #[derive(Debug, thiserror::Error)]
