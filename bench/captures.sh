@@ -8,10 +8,10 @@ cargo build --quiet -p fullpipe-cli
 cargo build --quiet -p fullpipe-flow --example headers_only
 programs=${CARGO_TARGET_DIR:-target}/debug
 own=crates/flow/tests/lab/captures
-for suite in limits losses path tails; do
+for suite in limits losses path tails order; do
     # Only our own link writes a truth log and has policers.
     case "$suite" in
-        path | tails) engine=own ;;
+        path | tails | order) engine=own ;;
         *) engine=netem ;;
     esac
     "$programs/fullpipe" lab run "$own/$suite.toml" --engine virtual --link-engine "$engine" --out "$folder/$suite" --keep-captures

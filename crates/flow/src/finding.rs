@@ -12,7 +12,7 @@ pub mod words;
 pub use headline::{ADVISE_FROM, Doubt, Headline};
 pub use remedy::{MachineRemedy, OnLoss, PacketRemedy, Remedy, SocketRemedy};
 
-use crate::limit::{Candidate, Interval, Limit, Reason, Source, Verdict};
+use crate::limit::{Candidate, Interval, Limit, Reason, Source, Verdict, queue_least};
 use fullpipe_model::change::Change;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 
@@ -49,6 +49,14 @@ pub struct Finding {
     /// is empty where sysctls are not the remedy or the numbers are not known. A capture does not
     /// show settings, so [`Change::from`] is what they seem to be.
     pub changes: Vec<Change>,
+}
+
+impl FindingEvidence {
+    /// How long data waited before the link; `None` where that is too short to be told from chance.
+    pub fn queue(&self) -> Option<Duration> {
+        let path = self.rtt_path?;
+        Some(self.rtt?.saturating_sub(path)).filter(|queue| *queue >= queue_least(path))
+    }
 }
 
 /// The numbers of a finding, taken from the intervals that its limit held. When serialised, the
@@ -320,6 +328,19 @@ mod tests {
     use fullpipe_model::limit::End;
     use fullpipe_model::tune::HostSettings;
     use fullpipe_model::units::Instant;
+
+    #[test]
+    fn a_queue_is_told_where_it_is_more_than_chance() {
+        let queue = |path_us: u64, now_us: u64| {
+            let [rtt_path, rtt] = [path_us, now_us].map(|us| Some(Duration::from_micros(us)));
+            FindingEvidence { rtt_path, rtt, ..FindingEvidence::default() }.queue()
+        };
+        assert_eq!(queue(40_000, 45_000), Some(Duration::from_millis(5)));
+        assert_eq!(queue(1_000, 1_300), Some(Duration::from_micros(300)));
+        for (path, now) in [(40_000, 40_000), (40_000, 41_000), (200, 450), (40_000, 39_000)] {
+            assert_eq!(queue(path, now), None, "{path} {now}");
+        }
+    }
 
     fn verdict(parts: &[(Limit, u64, Evidence)]) -> Verdict {
         let mut start = Instant::ZERO;

@@ -1,6 +1,6 @@
 /** English. */
 import { bothRates, bytes, count, percent, time } from "../units.ts";
-import type { Words } from "./words.ts";
+import { type Words, queueBefore } from "./words.ts";
 
 /** English. */
 export const en: Words = {
@@ -221,10 +221,9 @@ export const en: Words = {
         `It is short: it left in ${count(e.flights)} ${e.flights === 1 ? "flight" : "flights"}, and no setting would make it a tenth faster.`,
       );
     } else if (limit === "link") {
-      const queue = (e.rtt_us ?? 0) - (e.rtt_path_us ?? 0);
+      const queue = queueBefore(e.rtt_us, e.rtt_path_us);
       out.push(`It carried ${bothRates(e.goodput_bps)}.`);
-      if (e.rtt_path_us && queue > 0)
-        out.push(`Data waited ${time(queue)} in the queue before it.`);
+      if (queue) out.push(`Data waited ${time(queue)} in the queue before it.`);
       if (e.burst_bps)
         out.push(
           `It dropped from bursts, which passed at up to ${bothRates(e.burst_bps)}, and had no queue: what is sent evenly may pass faster.`,

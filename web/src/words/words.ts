@@ -34,6 +34,13 @@ export type LineName =
 export type GraphName = "sequence" | "throughput" | "rtt" | "window" | "queues";
 
 /** A language. */
+/** Microseconds that data waited before a link; undefined where that may be chance. */
+export function queueBefore(rtt_us?: number | null, path_us?: number | null): number | undefined {
+  if (!rtt_us || !path_us) return undefined;
+  const queue = rtt_us - path_us;
+  return queue >= Math.max(300, 0.03 * path_us) ? queue : undefined;
+}
+
 export interface Words {
   readonly code: string;
   /** The page. */

@@ -3,7 +3,7 @@ import type { Finding, Remedied, SubCause } from "../data.ts";
 import type { LimitName } from "../limits.ts";
 import { bothRates, bytes, count, percent, rate, time } from "../units.ts";
 import remedies_zh from "./remedies-zh.json" with { type: "json" };
-import type { Words } from "./words.ts";
+import { type Words, queueBefore } from "./words.ts";
 
 /** What would change it, by its name: the catalogue of the program. */
 const remedies: Record<string, string> = remedies_zh;
@@ -325,9 +325,9 @@ function because(limit: LimitName, { evidence: e }: Finding): string[] {
   } else if (e.flights) {
     out.push(`传输很短：分 ${count(e.flights)} 批发出，任何设置都无法使其快十分之一。`);
   } else if (limit === "link") {
-    const queue = (e.rtt_us ?? 0) - (e.rtt_path_us ?? 0);
+    const queue = queueBefore(e.rtt_us, e.rtt_path_us);
     out.push(`链路传输了 ${bothRates(e.goodput_bps)}。`);
-    if (e.rtt_path_us && queue > 0) out.push(`数据在链路前的队列中等待了 ${time(queue)}。`);
+    if (queue) out.push(`数据在链路前的队列中等待了 ${time(queue)}。`);
     if (e.burst_bps)
       out.push(
         `路径丢弃突发数据而没有排队；突发数据通过时可达 ${bothRates(e.burst_bps)}，均匀发送可能更快。`,

@@ -22,6 +22,9 @@ use fullpipe_model::units::{Duration, column};
 use parts::of_limit;
 use serde::Serialize;
 
+/// A link that is full for at least this fraction of a transfer's time carries what it can.
+const FULL: f64 = 0.5;
+
 /// The time that was counted for a cause outside the transfer.
 pub(crate) fn spent_on(counted: &Counted, cause: Cause) -> Duration {
     let sums = counted.sums.iter();
@@ -82,6 +85,9 @@ impl Account {
         behind: [Behind; 2],
     ) -> Self {
         let loses_by_size = behind.iter().any(|behind| behind.loses_by_size);
+        let is_link_full = verdicts.into_iter().flatten().any(|verdict| {
+            verdict.shares.iter().any(|one| one.limit == Limit::Link && one.share >= FULL)
+        });
         let mut parts = AccountParts::default();
         for (what, time) in counted.sums.iter() {
             match Cause::of(what) {
@@ -94,7 +100,11 @@ impl Account {
                         Spent::Turn(0) => None,
                         _ => Some(counted.turns),
                     };
-                    let lost = cause.lost(time, turns);
+                    let lost = match cause {
+                        // What is sent again has its turn on a full link like what is sent first.
+                        Cause::Recovery if is_link_full => Duration::ZERO,
+                        cause => cause.lost(time, turns),
+                    };
                     parts.add(AccountPart { owner, cause, direction: None, time, lost });
                 }
                 Err(direction) => {
@@ -132,12 +142,23 @@ impl Account {
         }
     }
 
-    /// The part that lost most; the longest, where no part lost a tenth of the time.
-    pub fn first(&self) -> Option<&AccountPart> {
-        let most = self.parts.iter().rev().max_by_key(|part| part.lost);
+    /// The part that lost most; the longest, where no part lost a tenth of the time. What one
+    /// program does slowly is one part, whether it holds back or comes to a stop: it is told as
+    /// what took longer.
+    pub fn first(&self) -> Option<AccountPart> {
+        let mut together = AccountParts::default();
+        for part in &self.parts {
+            let kin = together.0.iter_mut().find(|one| one.is_kin_of(part));
+            match kin {
+                Some(one) => one.absorb(part),
+                None => together.0.push(*part),
+            }
+        }
+        let most = together.0.iter().rev().max_by_key(|part| part.lost);
         most.filter(|part| part.lost > Duration::ZERO)
             .filter(|part| part.lost.saturating_mul(10) >= self.time)
-            .or(self.parts.first())
+            .or(together.0.iter().rev().max_by_key(|part| part.time))
+            .copied()
     }
 
     /// All the time that went for this.
@@ -252,10 +273,7 @@ impl AccountParts {
         let AccountPart { owner, cause, direction, .. } = part;
         let mut parts = self.0.iter_mut();
         match parts.find(|one| (one.owner, one.cause, one.direction) == (owner, cause, direction)) {
-            Some(one) => {
-                one.time = one.time.saturating_add(part.time);
-                one.lost = one.lost.saturating_add(part.lost);
-            }
+            Some(one) => one.absorb(&part),
             None => self.0.push(part),
         }
     }

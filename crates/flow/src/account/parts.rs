@@ -252,6 +252,24 @@ pub struct AccountPart {
     pub lost: Duration,
 }
 
+impl AccountPart {
+    /// Whether the other is the same program's, and what it does slowly, too: it sends nothing for
+    /// a moment or for long, or reads nothing.
+    pub(super) fn is_kin_of(&self, other: &AccountPart) -> bool {
+        const SENDS: [Cause; 2] = [Cause::Transfer(Limit::SenderApplication), Cause::Paused];
+        const READS: [Cause; 2] = [Cause::Transfer(Limit::ReceiverApplication), Cause::WindowShut];
+        let both = [self.cause, other.cause];
+        self.owner == other.owner
+            && [SENDS, READS].iter().any(|kin| both.iter().all(|cause| kin.contains(cause)))
+    }
+
+    /// Adds the time of another.
+    pub(super) fn absorb(&mut self, other: &AccountPart) {
+        self.time = self.time.saturating_add(other.time);
+        self.lost = self.lost.saturating_add(other.lost);
+    }
+}
+
 /// Who had the time in which this limit held data of this direction.
 pub(super) fn of_limit(limit: Limit, direction: Direction, behind: Behind) -> (Owner, Cause) {
     let [sender, receiver] = match direction {

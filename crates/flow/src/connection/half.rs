@@ -524,6 +524,11 @@ impl Half {
         // On a slow link, data takes longer than a SYN even without a queue. The round trip of data
         // is therefore preferred to the handshake's.
         let base = least.or(handshake_rtt);
+        let rtt = RttFacts::of(&self.rtt);
+        let loss = self.board.map(|board| board.finish(rtt.min)).unwrap_or_default();
+        let is_reordered = loss.is_reordering();
+        // Where packets overtake others, the least round trip is that of one which did.
+        let base = if is_reordered { base.max(handshake_rtt) } else { base };
         let time = self.series.as_ref().map(|_| self.last_data.since(self.first_data));
         let last_sent = self.manner.last_sent();
         let data_time = self.series.as_ref().map(|_| last_sent.since(self.first_data));
@@ -538,12 +543,12 @@ impl Half {
         let notes = self.notes.map(|notes| *notes).unwrap_or_default();
         let segment = u64::from(self.segment.get());
         let policed = notes.drops.policed(self.first_data, self.last_data, segment);
+        let policed = policed.filter(|_| !is_reordered);
         let hint = config.hint;
-        let path = Path { rtt: base, hint, coverage, is_at_sender, turns, pieces, policed };
+        let path =
+            Path { rtt: base, hint, coverage, is_at_sender, turns, pieces, policed, is_reordered };
         let verdict = self.series.map(|series| judged(*series, path));
         let scale = self.memory.scale.agreed();
-        let rtt = RttFacts::of(&self.rtt);
-        let loss = self.board.map(|board| board.finish(rtt.min)).unwrap_or_default();
         let facts = DirectionFacts {
             packets: self.packets,
             wire: Bytes::new(self.wire),

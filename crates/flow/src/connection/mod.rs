@@ -49,6 +49,7 @@ pub(crate) use ledger::Spent;
 pub use manner::MannerFacts;
 pub use passage::PassageFacts;
 pub use scoreboard::LossFacts;
+pub(crate) use scoreboard::is_taken_for_loss;
 pub use stalls::StallFacts;
 pub(crate) use tracker::{CapturedSegment, Finished, Opening, Seen, Tracker};
 pub use vantage::{Place, Vantage, Warning};

@@ -82,6 +82,26 @@ pub struct LossFacts {
     pub congestion_experienced: u64,
 }
 
+/// Retransmissions of which at least this fraction was not needed are the work of reordering.
+const OF_NEEDLESS: f64 = 0.5;
+/// Fewer retransmissions may be chance.
+const AGAIN_LEAST: u64 = 5;
+
+/// Whether packets overtake each other so far that the sender takes it for loss: of the data that
+/// was sent `again` so much was `needless`.
+pub(crate) fn is_taken_for_loss(needless: u64, again: u64) -> bool {
+    again >= AGAIN_LEAST && needless as f64 >= OF_NEEDLESS * again as f64
+}
+
+impl LossFacts {
+    /// Whether packets overtake each other so far that the sender takes it for loss.
+    pub fn is_reordering(&self) -> bool {
+        let needless = self.spurious_retransmissions;
+        let again = needless.saturating_add(self.lost_segments);
+        is_taken_for_loss(needless, again) && self.reordered_segments >= needless
+    }
+}
+
 /// An ACK of one direction's data.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Acknowledgement<'a> {

@@ -155,7 +155,8 @@ pub(super) fn excludes(cause: PacketCause, verdict: &Verdict) -> bool {
         | PacketCause::Policer(_)
         | PacketCause::Sharing(_)
         | PacketCause::AckPath(_)
-        | PacketCause::HostReordering(_) => return false,
+        | PacketCause::HostReordering(_)
+        | PacketCause::Reordering(_) => return false,
     };
     let is_excluded =
         |held: &&Candidate| held.limit != Limit::Unknown && !beside.contains(&held.limit);

@@ -29,8 +29,8 @@ pub(crate) use subcause::Site;
 pub use subcause::{
     AckPath, Allowed, ApplicationWindow, CountedEvent, DelayedAck, Explanation, FlowCapRule,
     HTTP2_INITIAL, HostReordering, IdleRestart, MachineCause, NoAnswer, Numbers, PacketCause,
-    PathMtu, Policer, ProtocolWindow, SFTP_BLOCK, SSH_CHANNEL, ScaleSign, Sharing, SocketCause,
-    SubCause, Timeouts, WindowScale,
+    PathMtu, Policer, ProtocolWindow, Reordering, SFTP_BLOCK, SSH_CHANNEL, ScaleSign, Sharing,
+    SocketCause, SubCause, Timeouts, WindowScale,
 };
 
 use crate::connection::{Direction, Place};

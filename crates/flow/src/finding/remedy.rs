@@ -112,6 +112,8 @@ pub enum PacketRemedy {
     MakeRoomForAcks,
     /// Let the sender's host send a connection's segments in their order.
     SendInOrder,
+    /// Find what reorders packets.
+    KeepOrder,
 }
 
 /// What would change a [`SocketCause`](crate::diagnosis::SocketCause).
@@ -143,8 +145,6 @@ pub enum SocketRemedy {
     WriteWholeOrNoDelay,
     /// Let more wait unsent.
     RaiseUnsentMark,
-    /// Find what reorders packets.
-    KeepOrder,
     /// Remove the loss, or switch SACK on.
     RemoveLossOrUseSack,
     /// Keep the congestion window of a connection that is used in bursts.
@@ -297,10 +297,9 @@ impl Remedy {
                     | PacketRemedy::AskMoreOfSmb
                     | PacketRemedy::MakeRoomForAcks
                     | PacketRemedy::SendInOrder
+                    | PacketRemedy::KeepOrder
             ),
-            Remedy::Socket(remedy) => {
-                !matches!(remedy, SocketRemedy::ReadMore | SocketRemedy::KeepOrder)
-            }
+            Remedy::Socket(remedy) => !matches!(remedy, SocketRemedy::ReadMore),
             // They are counted, whatever the limit is.
             Remedy::Machine(_) => false,
         }

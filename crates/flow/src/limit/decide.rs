@@ -24,6 +24,7 @@ use brief::Brief;
 pub(crate) use features::Features;
 use one_rate::one_rate;
 use pauses::waited;
+pub(crate) use queues::queue_least;
 use queues::standing_queues;
 use surroundings::Surroundings;
 use trains::{burst_rate, train_rate};
@@ -50,6 +51,8 @@ pub(crate) struct Path {
     pub pieces: u32,
     /// The policer that explains what was lost.
     pub policed: Option<Policed>,
+    /// Whether packets overtook each other so far that the sender took it for loss.
+    pub is_reordered: bool,
 }
 
 #[cfg(test)]
@@ -57,7 +60,16 @@ impl Path {
     /// Of a whole transfer, captured at its sender or not.
     fn whole(rtt: Option<Duration>, is_at_sender: bool) -> Path {
         let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-        Path { rtt, hint, coverage, is_at_sender, turns: 0, pieces: 0, policed: None }
+        Path {
+            rtt,
+            hint,
+            coverage,
+            is_at_sender,
+            turns: 0,
+            pieces: 0,
+            policed: None,
+            is_reordered: false,
+        }
     }
 }
 
@@ -111,6 +123,7 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
         let transfer = Transfer::new(&features[part.clone()], Path { coverage, ..path });
         transfer.case(&limits[part])
     });
+    let verdict = if path.is_reordered { verdict.or_taken_for_loss() } else { verdict };
     let verdict = waited(features).overrule(verdict);
     match path.policed {
         Some(law) => one_rate(verdict, law, features, path.is_at_sender),
@@ -174,6 +187,7 @@ struct Transfer<'a> {
     /// Whether the handshake was captured.
     saw_start: bool,
     is_at_sender: bool,
+    is_reordered: bool,
     /// Whether something was retransmitted.
     has_repairs: bool,
     /// For each interval, the largest window up to and including it.
@@ -193,7 +207,7 @@ impl<'a> Transfer<'a> {
     }
 
     fn new(features: &'a [Features], path: Path) -> Self {
-        let Path { rtt, hint, coverage, is_at_sender, .. } = path;
+        let Path { rtt, hint, coverage, is_at_sender, is_reordered, .. } = path;
         let saw_start = coverage == Coverage::FromStart;
         let rtt = hint.rtt.or(rtt);
         let surroundings = Surroundings::new(features);
@@ -230,6 +244,7 @@ impl<'a> Transfer<'a> {
             has_repairs,
             saw_start,
             is_at_sender,
+            is_reordered,
             window_peak,
         };
         transfer.capacity = transfer.capacity_behind_queues();

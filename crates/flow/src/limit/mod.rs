@@ -46,9 +46,10 @@ pub use judge::{
 pub use policed::Policed;
 pub use receiver::from_receiver;
 pub use samples::from_samples;
+pub(crate) use samples::is_overtaken;
 pub use verdict::{Candidate, Evidence, Interval, Pace, Verdict};
 
-pub(crate) use decide::{Features, Path, decide};
+pub(crate) use decide::{Features, Path, decide, queue_least};
 pub(crate) use least::Least;
 pub(crate) use policed::{DropRun, Offered, drops, policed};
 pub(crate) use recut::recut;

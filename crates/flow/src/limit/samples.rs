@@ -12,6 +12,7 @@
 //! The counters run in jiffies (1 to 10 ms), so intervals are several samples long.
 
 mod brief;
+mod overtaken;
 mod traits;
 mod waited;
 
@@ -25,6 +26,7 @@ use super::thresholds::{
 use super::{Candidate, Cause, Evidence, Interval, Limit, PathHint, Source, Verdict};
 use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
+pub(crate) use overtaken::is_overtaken;
 use std::ops::Range;
 use waited::waited;
 
@@ -44,6 +46,9 @@ pub fn from_samples(
     interval: Duration,
     hint: PathHint,
 ) -> Verdict {
+    let is_overtaken = is_overtaken(sender);
+    let in_order = is_overtaken.then(|| overtaken::in_order(sender));
+    let sender = in_order.as_deref().unwrap_or(sender);
     if let Some(interval) = brief::interval(sender, receiver, hint) {
         return Verdict::new(Source::Samples, vec![interval]).of_brief();
     }
@@ -51,7 +56,13 @@ pub fn from_samples(
     let segments = spans.iter().map(SampleSpan::segments).fold(0, u64::saturating_add);
     let mut verdict = Verdict::new(Source::Samples, intervals);
     if segments >= SEGMENTS_LEAST && is_fine(sender) {
-        verdict = verdict.weighed(|part, intervals| case(&spans[part], intervals, receiver, hint));
+        verdict = verdict.weighed(|part, intervals| {
+            let case = case(&spans[part], intervals, receiver, hint);
+            if is_overtaken { overtaken::needs_queue(case, intervals) } else { case }
+        });
+    }
+    if is_overtaken {
+        verdict = verdict.or_taken_for_loss();
     }
     match waited(sender) {
         Some(waited) => waited.overrule(verdict),

@@ -2,8 +2,8 @@
 
 use super::confidence::{self, Coverage, PROVEN, Source};
 use super::judge::{
-    Case, Judged, LIMITS, LinkEvidence, Opinion, Part, Possible, Reason, SURE, SURE_OF_WHOLE,
-    Stretch, Traits, UNLIKELY, agreed, course, intervals_least, parts, reasons,
+    Case, Judged, LIMITS, LinkEvidence, OVERRULED, Opinion, Part, Possible, Reason, SURE,
+    SURE_OF_WHOLE, Stretch, Traits, UNLIKELY, agreed, course, intervals_least, parts, reasons,
 };
 use super::{Limit, Policed};
 use fullpipe_model::limit::Cause;
@@ -337,6 +337,17 @@ impl Verdict {
             self.turn_to(Limit::Unknown, 0..self.intervals.len(), |_| true);
             (self.confidence, self.judged) = (0.0, None);
         }
+    }
+
+    /// Names loss where nothing is named and the sender took for loss what was only overtaken: that
+    /// alone makes its congestion window small, again and again.
+    pub(super) fn or_taken_for_loss(mut self) -> Self {
+        if self.limited_by().limit == Limit::Unknown {
+            let loss = Limit::CongestionWindow(Cause::Loss);
+            self.turn_to(loss, 0..self.intervals.len(), |_| true);
+            self.confidence = OVERRULED;
+        }
+        self
     }
 
     /// Applies the opinion that several limits held the transfer, one after another.

@@ -72,7 +72,7 @@ impl<'r> ConnectionRow<'r> {
 
     fn first_part(self) -> Option<AccountPart> {
         self.counted()?;
-        self.diagnosed.account()?.first().copied()
+        self.diagnosed.account()?.first()
     }
 
     fn lost(self) -> Duration {

@@ -303,7 +303,7 @@ pub static SUB_CAUSES: &[S] = &[
         "sub_cause",
         Kind::Text,
         "",
-        "`no_answer`, `path_mtu`, `window_scale`, `policer`, `sharing`, `timeouts`, `idle_restart`, `delayed_ack`, `application_window`, `ack_path`, `host_reordering`",
+        "`no_answer`, `path_mtu`, `window_scale`, `policer`, `sharing`, `timeouts`, `idle_restart`, `delayed_ack`, `application_window`, `ack_path`, `host_reordering`, `reordering`",
         |row| Cell::text(row.what.sub_cause.name()),
     ),
     S::new("claim", Kind::Text, "", "a sentence with the numbers", |row| {

@@ -519,6 +519,45 @@ fn a_sender_that_pauses_in_an_answer() {
     assert!(parts(&paused).contains(&"server_application paused 5000 5000".into()));
 }
 
+/// What a program does slowly is one answer, whether it holds back or comes to a stop. What another
+/// does, or the same for another reason, is not.
+#[test]
+fn a_program_that_is_slow_in_two_ways_is_told_once() {
+    let server = Owner::ServerApplication;
+    let told = |parts: &[(Owner, Cause, u64, u64)]| {
+        let mut account = account(&format!("{AT_SERVER} 0.040 > P. 1:101 ack 1 win 512"));
+        account.time = Duration::from_secs(100);
+        let parts = parts.iter().map(|(owner, cause, time, lost)| AccountPart {
+            owner: *owner,
+            cause: *cause,
+            direction: matches!(cause, Cause::Transfer(_)).then_some(Direction::ServerToClient),
+            time: Duration::from_secs(*time),
+            lost: Duration::from_secs(*lost),
+        });
+        account.parts = parts.collect();
+        let first = account.first().unwrap();
+        (first.owner, first.cause, first.time.as_secs_f64(), first.lost.as_secs_f64())
+    };
+    let holds_back = Cause::Transfer(Limit::SenderApplication);
+    let pauses = told(&[(server, holds_back, 80, 0), (server, Cause::Paused, 18, 18)]);
+    assert_eq!(pauses, (server, holds_back, 98.0, 18.0));
+    let stops = told(&[(server, Cause::Paused, 60, 60), (server, holds_back, 30, 0)]);
+    assert_eq!(stops, (server, Cause::Paused, 90.0, 60.0));
+    let reads = Cause::Transfer(Limit::ReceiverApplication);
+    let shut = told(&[(server, Cause::WindowShut, 30, 30), (server, reads, 25, 25)]);
+    assert_eq!(shut, (server, Cause::WindowShut, 55.0, 55.0));
+    // Together they outweigh what alone lost more.
+    let path = (Owner::Path, Cause::Timeouts, 40, 40);
+    let with_path = told(&[path, (server, Cause::WindowShut, 30, 30), (server, reads, 25, 25)]);
+    assert_eq!(with_path, shut);
+    let client = Owner::ClientApplication;
+    let of_both = told(&[path, (client, Cause::WindowShut, 30, 30), (server, reads, 25, 25)]);
+    assert_eq!(of_both, (Owner::Path, Cause::Timeouts, 40.0, 40.0));
+    let thinks =
+        told(&[path, (server, Cause::ServerThinks, 30, 30), (server, Cause::Paused, 25, 25)]);
+    assert_eq!(thinks, (Owner::Path, Cause::Timeouts, 40.0, 40.0));
+}
+
 #[test]
 fn small_messages_that_come_now_and_then_are_idle_between() {
     let pushed = |pause: u32| {

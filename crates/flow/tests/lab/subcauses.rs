@@ -2,11 +2,14 @@
 
 use crate::runs;
 use crate::score::capture_in;
+use fullpipe_flow::account::Cause as Part;
 use fullpipe_flow::capture::{self, Unpack};
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, PacketCause};
-use fullpipe_flow::finding::words;
+use fullpipe_flow::finding::{PacketRemedy, Remedy, words};
+use fullpipe_flow::limit::{Cause, Limit};
 use fullpipe_flow::{Analyzer, Config};
+use fullpipe_model::units::Duration;
 use std::path::Path;
 
 pub fn connection(run: &Path, end: &str) -> DiagnosedConnection {
@@ -55,6 +58,61 @@ fn a_policer_that_drops_the_tails_of_bursts_is_named_and_a_queue_of_its_size_is_
         let mut causes = queued.sub_causes(Direction::ServerToClient);
         assert!(!causes.any(|one| matches!(one, PacketCause::Policer(_))), "{end}");
     }
+}
+
+/// Where packets overtake each other, the congestion window is small although nothing is lost, and
+/// neither repairs nor round trips that are longer than the shortest are a full link's. What passes
+/// one after the other is.
+#[test]
+fn what_is_taken_for_loss_is_no_full_link_and_a_full_link_is_one_in_any_order() {
+    let order = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/captures/order");
+    for (case, rate, limit) in
+        [("room", 100e6, Limit::CongestionWindow(Cause::Loss)), ("full", 5e6, Limit::Link)]
+    {
+        for end in ["server", "client"] {
+            let connection = connection(&order.join(case), end);
+            let finding = &connection.findings()[0].what;
+            assert_eq!(finding.limit, limit, "{case}, {end}: {finding:?}");
+            // The law: what is full carries its rate in whole packets, and what is not does not.
+            let of_rate = finding.evidence.goodput.as_f64() / (rate * 1448.0 / 1500.0);
+            assert_eq!(of_rate > 0.9, limit == Limit::Link, "{case}, {end}: {of_rate}");
+            let mut causes = connection.sub_causes(Direction::ServerToClient);
+            let named = causes.find_map(|one| match one {
+                PacketCause::Reordering(one) => Some(one),
+                _ => None,
+            });
+            let is_told = limit != Limit::Link;
+            assert_eq!(named.is_some(), is_told, "{case}, {end}: {named:?}");
+            let facts = connection.connection.facts(Direction::ServerToClient).loss;
+            assert_eq!(facts.lost_segments, 0, "{case}, {end}: {facts:?}");
+            let keeps_order = finding.remedy == Remedy::Packets(PacketRemedy::KeepOrder);
+            assert_eq!(keeps_order, is_told, "{case}, {end}: {finding:?}");
+        }
+    }
+}
+
+/// A link that is full has no time to give back: what is sent again has its turn like the rest.
+#[test]
+fn repairs_on_a_full_link_lose_nothing() {
+    let mut seen = [0, 0];
+    for suite in ["limits", "losses", "tails", "order"] {
+        for run in runs(suite) {
+            let there =
+                ["server", "client"].into_iter().filter(|end| capture_in(&run, end).exists());
+            for end in there {
+                let connection = connection(&run, end);
+                let verdict = &connection.diagnosis(Direction::ServerToClient).unwrap().verdict;
+                let is_full = verdict.share(Limit::Link) >= 0.5;
+                let account = connection.account().unwrap();
+                for part in account.parts.iter().filter(|one| one.cause == Part::Recovery) {
+                    let lost = if is_full { Duration::ZERO } else { part.time };
+                    assert_eq!(part.lost, lost, "{}, {end}", run.display());
+                    seen[usize::from(is_full)] += 1;
+                }
+            }
+        }
+    }
+    assert!(seen.iter().all(|count| *count >= 4), "{seen:?}");
 }
 
 /// Once a hole is filled, one ACK covers what SACK has reported before: no burst passed then.

@@ -1,13 +1,15 @@
 //! ACKs that wait on their way back, and data that waits on its own.
 
-use super::sub_causes;
+use super::{analysed, sub_causes};
 use fullpipe_flow::diagnosis::{AckPath, PacketCause};
+use fullpipe_flow::finding::{PacketRemedy, Remedy};
+use fullpipe_flow::limit::Limit;
 use std::fmt::Write;
 
 const SEGMENT: u32 = 1000;
 
 /// Where the round trips of a download become longer.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Queue {
     OfAcks,
     OfData,
@@ -64,6 +66,21 @@ fn acks_that_wait_on_their_way_back_are_named_with_their_wait() {
     assert!((0.15..0.2).contains(&path.wait.as_secs_f64()), "{path:?}");
     assert!((path.wait.as_secs_f64() / path.excess.as_secs_f64() - 1.0).abs() < 0.05, "{path:?}");
     assert!((0.049..0.051).contains(&path.shortest.as_secs_f64()), "{path:?}");
+}
+
+/// Nobody is told that the path is full one way and that there is nothing to do, and beside it what
+/// to do about the other way.
+#[test]
+fn a_link_that_is_full_on_the_way_back_is_advised_on() {
+    for (queue, asked) in [(Queue::OfAcks, true), (Queue::OfData, false)] {
+        let findings = analysed(&trace(queue, true));
+        let of_link =
+            findings.findings().iter().filter(|one| one.what.limit == Limit::Link).count();
+        let advised = Remedy::Packets(PacketRemedy::MakeRoomForAcks);
+        let theirs = findings.findings().iter().filter(|one| one.what.remedy == advised).count();
+        assert!(of_link > 0, "{queue:?}: {:?}", findings.findings());
+        assert_eq!(theirs, if asked { of_link } else { 0 }, "{queue:?}");
+    }
 }
 
 #[test]

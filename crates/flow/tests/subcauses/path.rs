@@ -165,7 +165,7 @@ fn a_syn_whose_scale_was_changed_on_the_way() {
             one.what.changes.is_empty() && !words::remedy(one.what.remedy).contains("tcp_rmem")
         );
     }
-    let first = connection.account().unwrap().first().cloned().unwrap();
+    let first = connection.account().unwrap().first().unwrap();
     assert_eq!(first.owner.name(), "path", "{first:?}");
 }
 

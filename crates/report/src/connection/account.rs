@@ -78,7 +78,7 @@ pub fn answer(
             held: None,
         });
     }
-    let first = account
+    let first = &account
         .first()
         .filter(|part| part.lost > Duration::ZERO || matches!(part.cause, Cause::Transfer(_)))?;
     let share = words.share(first.time, account.time);
@@ -172,6 +172,10 @@ fn who_acts(explained: &DiagnosedConnection, finding: &Finding, part: &AccountPa
     if finding.remedy.is_evidence() {
         return WhoActs::NotKnown;
     }
+    // Not on the data's way, which carries what it can: on the way back.
+    if finding.remedy == Remedy::Packets(PacketRemedy::MakeRoomForAcks) {
+        return WhoActs::Path;
+    }
     WhoActs::against(part)
 }
 
@@ -196,7 +200,7 @@ pub fn in_words(part: &AccountPart, language: Language) -> (&'static str, &'stat
 /// Where the time of a live connection went: `71 % server's program (server thinks), 29 % path
 /// (link)`. `None` where next to all of it is data on its way, of which the limits tell.
 pub fn live(parts: &[AccountPart], language: Language) -> Option<String> {
-    let all = parts.iter().map(|part| part.time).sum::<Duration>().as_secs_f64();
+    let all = all_of(parts).as_secs_f64();
     let shares = parts.iter().map(|part| (part, part.time.as_secs_f64() / all));
     let data = shares.clone().filter(|(part, _)| matches!(part.cause, Cause::Transfer(_)));
     if all == 0.0 || data.map(|(_, share)| share).sum::<f64>() > 1.0 - WORTH_TELLING {
@@ -216,19 +220,33 @@ pub fn live(parts: &[AccountPart], language: Language) -> Option<String> {
     }))
 }
 
-/// What a live connection waited for where no limit held its data: the longest part. `None` where a
-/// limit did, or nobody waited.
+/// What a live connection waited for where no limit held its data, or where nothing was to be sent
+/// for most of the time: the longest part. `None` where a limit did, or nobody waited.
 pub(super) fn longest_wait(answer: &Answer) -> Option<&AccountPart> {
-    let first = answer.account.first().filter(|_| answer.limit == Limit::Unknown)?;
-    let is_wait = !matches!(first.cause, Cause::Transfer(_) | Cause::Idle | Cause::NotCaptured);
+    let first = answer.account.first()?;
+    let is_held = answer.limit != Limit::Unknown;
+    let is_wait = match first.cause {
+        Cause::Transfer(_) | Cause::NotCaptured => false,
+        Cause::Idle => is_held && first.time.saturating_mul(2) > all_of(&answer.account),
+        _ => !is_held,
+    };
     is_wait.then_some(first)
+}
+
+/// All the time of these parts.
+fn all_of(parts: &[AccountPart]) -> Duration {
+    parts.iter().map(|part| part.time).sum()
+}
+
+/// A time as a fraction of all that a live connection was looked at, by its account.
+pub(super) fn share_of_all(answer: &Answer, time: Duration) -> f64 {
+    time.as_secs_f64() / all_of(&answer.account).as_secs_f64().max(f64::MIN_POSITIVE)
 }
 
 /// The same in a few words, with its share of the time.
 pub(super) fn waited(answer: &Answer, language: Language) -> Option<String> {
     let wait = longest_wait(answer)?;
-    let all = answer.account.iter().map(|part| part.time).sum::<Duration>();
-    let share = wait.time.as_secs_f64() / all.as_secs_f64().max(f64::MIN_POSITIVE);
+    let share = share_of_all(answer, wait.time);
     Some(format!("{} {:.0} %", in_words(wait, language).1, share * 100.0))
 }
 

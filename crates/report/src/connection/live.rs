@@ -34,6 +34,10 @@ pub fn render(connections: &[LiveConnection], machine: &[Explanation], layout: L
     ]);
     for connection in connections {
         let answer = &connection.answer;
+        let wait = account::longest_wait(answer);
+        let [time, lost] = wait.map_or([answer.share, share(answer.lost, answer.time)], |wait| {
+            [wait.time, wait.lost].map(|time| account::share_of_all(answer, time))
+        });
         table.row([
             process(connection),
             answer.local.to_string(),
@@ -42,9 +46,9 @@ pub fn render(connections: &[LiveConnection], machine: &[Explanation], layout: L
             figure::mbit_per_s(answer.goodput),
             account::waited(answer, layout.language)
                 .unwrap_or_else(|| layout.language.headline(&answer.headline)),
-            sure(answer.headline.sure()),
-            figure::percent(answer.share),
-            figure::percent(share(answer.lost, answer.time)),
+            sure(answer.headline.sure().filter(|_| wait.is_none())),
+            figure::percent(time),
+            figure::percent(lost),
             account::against_wait(answer, layout.language)
                 .map_or_else(|| labels::acts(layout.language, answer.acts), |(_, who)| who)
                 .into(),
@@ -134,7 +138,9 @@ fn explain(connection: &LiveConnection, layout: Layout) -> String {
     let mut lines = vec![layout.paint(Tone::Heading, &crate::table::escape::in_line(&title))];
     let mut line =
         |first: &str, words: &str| lines.push(paragraph::fill(first, words, layout.width));
-    for finding in answer.findings.iter().take(2) {
+    // Where something else took most of the time, what held a moment's data is no answer.
+    let is_told = answer.limit == Limit::Unknown || account::longest_wait(answer).is_none();
+    for finding in answer.findings.iter().filter(|_| is_told).take(2) {
         line("  ", &language.claim(finding));
         if let Some(doubt) = &finding.doubt {
             line(labels.how_sure_within, &language.doubt(doubt));

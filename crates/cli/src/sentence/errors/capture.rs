@@ -79,10 +79,10 @@ impl From<&WindowsError> for Sentence {
 pub fn of_value(cause: &(dyn std::error::Error + 'static)) -> Option<Sentence> {
     let error = cause.downcast_ref::<FilterError>()?;
     let FilterError { filter, problem, examples } = error;
-    let examples = examples.replace(", ", "、");
+    let example = examples.split(", ").next().unwrap_or_default();
     Some(told(
         error,
-        format!("读取过滤条件 '{filter}'：{}；写法示例：{examples}", of_filter(problem)),
+        format!("读取过滤条件 '{filter}'：{}；写法示例：{example}", of_filter(problem)),
     ))
 }
 

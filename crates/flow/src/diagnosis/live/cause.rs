@@ -4,8 +4,9 @@
 
 use super::Observed;
 use crate::capture::segment::ApplicationProtocol;
+use crate::connection::is_taken_for_loss;
 use crate::diagnosis::{Allowed, SSH_CHANNEL, SocketCause};
-use crate::limit::{Cause, Limit, Verdict};
+use crate::limit::{Cause, Limit, Verdict, is_overtaken};
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::{SocketMemory, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Rate};
@@ -33,8 +34,6 @@ const GRANTS_LEAST: u32 = 8;
 const ROOM: f64 = 1.25;
 /// A limit that holds for less is not worth an explanation.
 const LEAST_SHARE: f64 = 0.1;
-/// Repairs of which at least this fraction was not needed are the work of reordering.
-const OF_SPURIOUS: f64 = 0.5;
 
 /// The causes behind the limits of a connection, most important first.
 pub(super) fn causes(seen: &Observed<'_>, first: Limit, verdict: &Verdict) -> Vec<SocketCause> {
@@ -237,7 +236,12 @@ fn reordering(seen: &Observed<'_>) -> Option<SocketCause> {
     let (first, last) = seen.ends()?;
     let again = last.total_retrans.wrapping_sub(first.total_retrans);
     let needless = last.dsack_dups?.wrapping_sub(first.dsack_dups?);
-    (again > 4 && f64::from(needless) >= OF_SPURIOUS * f64::from(again))
+    if is_taken_for_loss(needless.into(), again.into()) {
+        return Some(SocketCause::Reordering { needless, again });
+    }
+    // Few repairs keep the window small for long: while the order is lost, all of its life counts.
+    let (needless, again) = (last.dsack_dups?, last.total_retrans);
+    (is_overtaken(seen.samples) && is_taken_for_loss(needless.into(), again.into()))
         .then_some(SocketCause::Reordering { needless, again })
 }
 

@@ -17,6 +17,7 @@ mod no_answer;
 mod path_mtu;
 mod policer;
 mod protocol_window;
+mod reordering;
 mod sharing;
 mod socket;
 mod timeouts;
@@ -34,6 +35,7 @@ pub use no_answer::NoAnswer;
 pub use path_mtu::PathMtu;
 pub use policer::Policer;
 pub use protocol_window::{HTTP2_INITIAL, ProtocolWindow, SFTP_BLOCK, SSH_CHANNEL};
+pub use reordering::Reordering;
 pub use sharing::Sharing;
 pub(super) use sharing::{may_share, sharing};
 pub(crate) use socket::Site;
@@ -89,6 +91,8 @@ pub enum PacketCause {
     AckPath(AckPath),
     /// The sender's own host let segments out in the wrong order.
     HostReordering(HostReordering),
+    /// Packets overtake each other on the path.
+    Reordering(Reordering),
 }
 
 /// A sub-cause, and what is advised on it. It serialises as its name, its claim, its remedy and its
@@ -258,6 +262,7 @@ impl<'a> DataSeen<'a> {
             ApplicationWindow::of(self).map(PacketCause::ApplicationWindow),
             AckPath::of(self).map(PacketCause::AckPath),
             HostReordering::of(self).map(PacketCause::HostReordering),
+            Reordering::of(self).map(PacketCause::Reordering),
         ]
         .into_iter()
         .flatten()
@@ -266,7 +271,7 @@ impl<'a> DataSeen<'a> {
 
 impl PacketCause {
     /// Every name, in the order of the type.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 12] = [
         "no_answer",
         "path_mtu",
         "window_scale",
@@ -278,6 +283,7 @@ impl PacketCause {
         "application_window",
         "ack_path",
         "host_reordering",
+        "reordering",
     ];
 
     /// The stable name in results.
@@ -294,6 +300,7 @@ impl PacketCause {
             PacketCause::ApplicationWindow(_) => 8,
             PacketCause::AckPath(_) => 9,
             PacketCause::HostReordering(_) => 10,
+            PacketCause::Reordering(_) => 11,
         }]
     }
 
@@ -306,7 +313,10 @@ impl PacketCause {
     /// own remedy would change.
     pub(super) fn remedy_of(self, limit: Limit) -> Option<Remedy> {
         let is_behind = match self {
-            PacketCause::PathMtu(_) => limit == Limit::CongestionWindow(Cause::Loss),
+            PacketCause::PathMtu(_) | PacketCause::Reordering(_) => {
+                limit == Limit::CongestionWindow(Cause::Loss)
+            }
+            PacketCause::AckPath(_) => limit == Limit::Link,
             PacketCause::WindowScale(_) => limit == Limit::ReceiveWindow,
             PacketCause::ApplicationWindow(_) => limit == Limit::ApplicationWindow,
             _ => false,
@@ -336,6 +346,7 @@ impl PacketCause {
             }
             PacketCause::AckPath(one) => (Some(one.count), Some(one.wait), None, None),
             PacketCause::HostReordering(one) => (Some(one.count), None, None, None),
+            PacketCause::Reordering(one) => (Some(one.needless), None, None, None),
         };
         Numbers { count, time, rate, amount }
     }
@@ -363,6 +374,7 @@ impl PacketCause {
             },
             PacketCause::AckPath(_) => PacketRemedy::MakeRoomForAcks,
             PacketCause::HostReordering(_) => PacketRemedy::SendInOrder,
+            PacketCause::Reordering(_) => PacketRemedy::KeepOrder,
         }
     }
 }

@@ -223,6 +223,7 @@ impl SocketCause {
             SocketCause::SshChannelWindow { .. } => {
                 return Remedy::Packets(PacketRemedy::LeaveSshChannel);
             }
+            SocketCause::Reordering { .. } => return Remedy::Packets(PacketRemedy::KeepOrder),
             SocketCause::WindowScaleMissing { .. } => SocketRemedy::ScaleWindowAtSyn,
             SocketCause::ReceiveBufferCapped { .. } => SocketRemedy::FreeReceiveBufferOrRaiseMax,
             SocketCause::ReceiveBufferFrozen { .. } => SocketRemedy::FreeReceiveBuffer,
@@ -235,7 +236,6 @@ impl SocketCause {
             SocketCause::PacedByApplication { .. } => SocketRemedy::PaceLess,
             SocketCause::DelayedAck { .. } => SocketRemedy::WriteWholeOrNoDelay,
             SocketCause::NotsentLowat { .. } => SocketRemedy::RaiseUnsentMark,
-            SocketCause::Reordering { .. } => SocketRemedy::KeepOrder,
             SocketCause::Timeouts { .. } => SocketRemedy::RemoveLossOrUseSack,
             SocketCause::IdleRestart { .. } => SocketRemedy::KeepWindowOfBursts,
             SocketCause::SmallSegments { .. } => SocketRemedy::FindSmallMtu,

@@ -61,7 +61,7 @@ fn nothing_held(flights: u32) -> String {
 }
 
 fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
-    let FindingEvidence { goodput, in_flight, retransmissions, rtt, rtt_path, .. } = *evidence;
+    let FindingEvidence { goodput, in_flight, retransmissions, .. } = *evidence;
     let FindingEvidence { idle, period, .. } = *evidence;
     match limit {
         Limit::ReceiveWindow => "the sender had the receive window full".into(),
@@ -86,15 +86,12 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
         Limit::CongestionWindow(Cause::Loss) => format!(
             "the congestion window was small after loss ({retransmissions} segments sent again)"
         ),
-        Limit::Link => {
-            let queue = rtt.zip(rtt_path).map(|(now, path)| now.saturating_sub(path));
-            match queue.filter(|queue| *queue > Duration::ZERO) {
-                Some(queue) => format!(
-                    "the link was full: it carried {goodput}, with {queue} of queue before it"
-                ),
-                None => format!("the link was full: it carried {goodput}"),
+        Limit::Link => match evidence.queue() {
+            Some(queue) => {
+                format!("the link was full: it carried {goodput}, with {queue} of queue before it")
             }
-        }
+            None => format!("the link was full: it carried {goodput}"),
+        },
         Limit::ApplicationWindow => {
             "the peer's application had granted no more, above TCP, whose own windows had room"
                 .into()

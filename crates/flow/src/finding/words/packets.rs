@@ -3,11 +3,12 @@
 use crate::capture::segment::SshSoftware;
 use crate::diagnosis::{
     AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart, NoAnswer,
-    PacketCause, PathMtu, Policer, ProtocolWindow, SFTP_BLOCK, ScaleSign, Sharing, Timeouts,
-    WindowScale,
+    PacketCause, PathMtu, Policer, ProtocolWindow, Reordering, SFTP_BLOCK, ScaleSign, Sharing,
+    Timeouts, WindowScale,
 };
 use crate::windows::{KnownWindow, is_about};
 use fullpipe_model::units::{Bytes, Duration};
+use std::fmt::Display;
 
 pub(super) fn claim(cause: PacketCause) -> String {
     match cause {
@@ -22,6 +23,7 @@ pub(super) fn claim(cause: PacketCause) -> String {
         PacketCause::ApplicationWindow(cause) => application_window(cause),
         PacketCause::AckPath(cause) => ack_path(cause),
         PacketCause::HostReordering(cause) => host_reordering(cause),
+        PacketCause::Reordering(Reordering { needless, again }) => reordering(needless, again),
     }
 }
 
@@ -245,6 +247,11 @@ fn ack_path(cause: AckPath) -> String {
          longer than the shortest ({shortest}); {:.0} % of them stood for more than two segments",
         stretched * 100.0
     )
+}
+
+/// What packets and sockets show alike.
+pub(super) fn reordering(needless: impl Display, again: impl Display) -> String {
+    format!("{needless} of {again} retransmissions were not needed: the path reorders packets")
 }
 
 fn host_reordering(cause: HostReordering) -> String {

@@ -155,6 +155,10 @@ const fn of_packets(remedy: PacketRemedy) -> &'static str {
              several transmit queues that take turns, a driver's fault (see whether it stays after \
              `ethtool -K DEVICE tso off`, and undo that with `tso on`)"
         }
+        PacketRemedy::KeepOrder => {
+            "find the device that spreads one connection's packets over several links \
+             (per-packet balancing, bonding in round-robin mode)"
+        }
         // What the applications have under way.
         _ => of_window(remedy),
     }
@@ -203,10 +207,6 @@ const fn of_socket(remedy: SocketRemedy) -> &'static str {
         SocketRemedy::RaiseUnsentMark => {
             "raise TCP_NOTSENT_LOWAT in the application, or let it write as soon as poll \
              says so"
-        }
-        SocketRemedy::KeepOrder => {
-            "find the device that spreads one connection's packets over several links \
-             (per-packet balancing, bonding in round-robin mode)"
         }
         SocketRemedy::RemoveLossOrUseSack => {
             "remove the loss; where SACK is off at one end, switch it on \

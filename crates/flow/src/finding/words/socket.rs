@@ -1,5 +1,6 @@
 //! What a socket and its host's settings show behind a limit.
 
+use super::packets::reordering;
 use crate::diagnosis::{Allowed, SSH_CHANNEL, SocketCause};
 use fullpipe_model::units::Bytes;
 
@@ -46,9 +47,7 @@ pub(super) fn claim(cause: &SocketCause) -> String {
         SocketCause::NotsentLowat { lowat, in_flight } => format!(
             "TCP_NOTSENT_LOWAT lets {lowat:#} wait unsent, less than is in flight ({in_flight})"
         ),
-        SocketCause::Reordering { needless, again } => format!(
-            "{needless} of {again} retransmissions were not needed: the path reorders packets"
-        ),
+        SocketCause::Reordering { needless, again } => reordering(needless, again),
         SocketCause::Timeouts { count, rto } => {
             format!("{count} retransmission timeouts; the timer is at {rto}")
         }

@@ -13,7 +13,7 @@ use crate::limit::proof::{Moment, is_full_link};
 use crate::limit::thresholds::{
     AS_MUCH, CLOSED_PART, CLOSED_TO, FEW_SEGMENTS, GROWN_PAIRS, GROWS_AFTER_DROP, LATE_ACK,
     LOWER_AFTER_DROP, MOSTLY_AT_CAPACITY, OF_LINK, PAUSED, QUEUE_SIGN, QUEUE_SIGN_LEAST,
-    QUEUES_LEAST, REACHED_PART, RUN_LEAST, RUNS_PART, UNREAD_PART,
+    QUEUES_LEAST, REACHED_PART, ROOM_FOR_TRAINS, RUN_LEAST, RUNS_PART, UNREAD_PART,
 };
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
@@ -22,6 +22,7 @@ impl Transfer<'_> {
     pub(super) fn possible(&self, limits: &[Limit]) -> Possible {
         let is_window_known = self.features.iter().any(|f| f.window_max.get().is_some());
         let drops = self.after_drops();
+        let is_overtaken = self.is_reordered && self.has_room_for_trains();
         // What stood before the capture began, nobody saw.
         let is_reached = is_window_known && (!self.saw_start || self.reaches_window());
         Possible {
@@ -29,8 +30,8 @@ impl Transfer<'_> {
             is_window_known,
             receive_window: is_reached,
             reader: is_reached && (!self.saw_start || self.window_closes()),
-            send_buffer: !drops.shape,
-            link: self.shows_link() && !self.awaits_timers(limits),
+            send_buffer: !drops.shape && (!is_overtaken || self.is_bounded),
+            link: !is_overtaken && self.shows_link() && !self.awaits_timers(limits),
             // What dropped was a short queue that is mostly empty, or a policer.
             queue: !drops.leave_room || self.is_mostly_queued() || self.is_mostly_at_capacity(),
             sender_application: true,
@@ -40,7 +41,7 @@ impl Transfer<'_> {
     /// The evidence for a busy link. `inflation` is the median round trip as a multiple of the
     /// path's.
     pub(super) fn link_evidence(&self, inflation: f64) -> LinkEvidence {
-        if self.is_full_link() || self.drops_at_ceiling() {
+        if self.is_full_link() || (!self.is_reordered && self.drops_at_ceiling()) {
             return LinkEvidence::Full;
         }
         LinkEvidence::new(self.hint.is_some(), inflation)
@@ -123,6 +124,15 @@ impl Transfer<'_> {
         let delivered: u64 = self.features.iter().map(|f| f.delivered).sum();
         closed >= CLOSED_PART * self.features.len() as f64
             || ratio(unread as f64, delivered as f64) >= UNREAD_PART
+    }
+
+    /// Whether much less is carried than passes one after the other, and no queue stands. Where
+    /// packets overtake each other, drops and delays say nothing of a link, but this does.
+    fn has_room_for_trains(&self) -> bool {
+        let trains = self.features.iter().map(|f| f64::from(f.train_max));
+        let trains = Sorted::new(trains.filter(|rate| *rate > 0.0)).percentile(50);
+        let carried = Sorted::new(self.rates.iter().copied()).percentile(75);
+        trains > ROOM_FOR_TRAINS * carried && !self.is_full_link()
     }
 
     /// What the time between drops shows. From one drop to the next, or to the end, the amount in

@@ -5,7 +5,7 @@ use crate::limit::thresholds::{QUEUE_LEAST, QUEUE_PART};
 use fullpipe_model::units::Duration;
 
 /// The least time by which a queue delays a path of this round trip.
-fn queue_least(base: Duration) -> Duration {
+pub(crate) fn queue_least(base: Duration) -> Duration {
     QUEUE_LEAST.max(Duration::from_secs_f64(base.as_secs_f64() * QUEUE_PART))
 }
 

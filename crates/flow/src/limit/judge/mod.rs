@@ -290,7 +290,7 @@ const SURE_OF_POLICER: f64 = 0.9;
 
 /// The confidence in what is left, at most, once evidence has ruled out what the statistics found.
 /// One half claims nothing: such an answer is neither sure nor called a guess.
-const OVERRULED: f64 = SURE_FROM;
+pub(super) const OVERRULED: f64 = SURE_FROM;
 /// How sure the judge must be to give intervals to the limit that it finds.
 pub(super) const SURE: f64 = 0.5;
 /// How sure the judge must be of a whole transfer to leave aside what it finds in the parts.

@@ -412,3 +412,33 @@ fn a_reader_that_has_read_everything_is_not_blamed() {
     assert_eq!(blamed(0), 0.0);
     assert!(is_ever_unread(&receiver(5_000_000)) && is_ever_unread(&[]));
 }
+
+/// A socket whose packets overtake each other: the shortest round trip is that of one which did.
+fn overtaken(seen: u32, rtt: impl Fn(u64) -> u64, unacked: u32) -> Vec<Sample> {
+    series(300, |n, socket| {
+        let info = &mut socket.info;
+        (info.rtt, info.min_rtt) = (Duration::from_millis(rtt(n)), millis(30));
+        (info.snd_cwnd, info.snd_ssthresh, info.unacked) = (unacked, 49, unacked);
+        info.bytes_acked = Some(Bytes::new(n * 16_000));
+        info.delivered = Some(n as u32 * 11);
+        info.reord_seen = Some(n as u32 * seen);
+        (info.total_retrans, info.dsack_dups) = (n as u32 / 40, Some(n as u32 / 40));
+    })
+}
+
+#[test]
+fn where_packets_overtake_each_other_the_shortest_round_trip_is_no_paths() {
+    let verdict = |sender: &[Sample]| {
+        from_samples(sender, &[], Duration::from_millis(50), PathHint::default())
+    };
+    const LOSS: Limit = Limit::CongestionWindow(Cause::Loss);
+    // 13 Mbit/s, which is what 66 segments are each 60 ms.
+    let taken_for_loss = verdict(&overtaken(5, |_| 60, 66)).limited_by();
+    assert!(taken_for_loss.limit == LOSS && taken_for_loss.share > 0.8, "{taken_for_loss:?}");
+    // The same round trips in order are a queue's, and so are longer ones than before.
+    let in_order = verdict(&overtaken(0, |_| 60, 66)).limited_by().limit;
+    assert_eq!(in_order, Limit::Link);
+    let queued = verdict(&overtaken(5, |n| if n < 20 { 30 } else { 60 }, 66)).limited_by().limit;
+    assert_eq!(queued, Limit::Link);
+    assert!(is_overtaken(&overtaken(5, |_| 60, 66)) && !is_overtaken(&overtaken(0, |_| 60, 66)));
+}

@@ -106,6 +106,31 @@ fn a_server_that_is_waited_for_is_the_answer_where_nothing_moved() {
     assert!(!text.contains("server thinks 100 %"), "{text}");
 }
 
+/// What held the data of a moment is no answer where nobody wanted anything for the rest.
+#[test]
+fn a_connection_that_idles_is_not_held_by_what_it_did_before() {
+    let part = |cause, millis| AccountPart {
+        owner: Owner::Nobody,
+        cause,
+        direction: None,
+        time: Duration::from_millis(millis),
+        lost: Duration::ZERO,
+    };
+    let mut idle = connection(Acts::Peer, End::Sender);
+    idle.answer.account =
+        vec![part(Cause::Idle, 2_850), part(Cause::Transfer(Limit::ReceiveWindow), 150)];
+    let row_of = |one: &LiveConnection| {
+        let text = render(std::slice::from_ref(one), &[], Layout::default());
+        text.lines().find(|line| line.contains("20.0")).unwrap().to_owned()
+    };
+    let row = row_of(&idle);
+    assert!(row.contains("idle 95 %") && row.trim_end().ends_with("nobody"), "{row}");
+    assert!(row.contains(" 95.0 ") && row.contains(" 0.0 "), "{row}");
+    assert!(!row.contains("receive window"), "{row}");
+    idle.answer.account[0].time = Duration::from_millis(140);
+    assert!(row_of(&idle).contains("receive window"), "for less than half of the time");
+}
+
 #[test]
 fn in_chinese_nothing_stays_english_and_the_width_is_kept_in_cells() {
     use crate::table::escape;

@@ -57,7 +57,7 @@ fn nothing_held(flights: u32) -> String {
 }
 
 fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
-    let FindingEvidence { goodput, in_flight, retransmissions, rtt, rtt_path, .. } = *evidence;
+    let FindingEvidence { goodput, in_flight, retransmissions, .. } = *evidence;
     let FindingEvidence { idle, period, .. } = *evidence;
     match limit {
         Limit::ReceiveWindow => "发送方已填满接收窗口".into(),
@@ -77,13 +77,10 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
         Limit::CongestionWindow(Cause::Loss) => {
             format!("丢包使拥塞窗口变小（重传了 {retransmissions} 个报文段）")
         }
-        Limit::Link => {
-            let queue = rtt.zip(rtt_path).map(|(now, path)| now.saturating_sub(path));
-            match queue.filter(|queue| *queue > Duration::ZERO) {
-                Some(queue) => format!("链路已满：传输 {goodput}，链路前排队 {queue}"),
-                None => format!("链路已满：传输 {goodput}"),
-            }
-        }
+        Limit::Link => match evidence.queue() {
+            Some(queue) => format!("链路已满：传输 {goodput}，链路前排队 {queue}"),
+            None => format!("链路已满：传输 {goodput}"),
+        },
         Limit::ApplicationWindow => {
             "对端应用在 TCP 之上没有授予更多额度，而 TCP 自身的窗口仍有余量".into()
         }

@@ -3,11 +3,12 @@
 use crate::capture::segment::SshSoftware;
 use crate::diagnosis::{
     AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart, NoAnswer,
-    PacketCause, PathMtu, Policer, ProtocolWindow, SFTP_BLOCK, ScaleSign, Sharing, Timeouts,
-    WindowScale,
+    PacketCause, PathMtu, Policer, ProtocolWindow, Reordering, SFTP_BLOCK, ScaleSign, Sharing,
+    Timeouts, WindowScale,
 };
 use crate::windows::{KnownWindow, is_about};
 use fullpipe_model::units::{Bytes, Duration};
+use std::fmt::Display;
 
 pub fn claim(cause: PacketCause) -> String {
     match cause {
@@ -22,6 +23,7 @@ pub fn claim(cause: PacketCause) -> String {
         PacketCause::ApplicationWindow(cause) => application_window(cause),
         PacketCause::AckPath(cause) => ack_path(cause),
         PacketCause::HostReordering(cause) => host_reordering(cause),
+        PacketCause::Reordering(Reordering { needless, again }) => reordering(needless, again),
     }
 }
 
@@ -223,6 +225,11 @@ fn ack_path(cause: AckPath) -> String {
          ACK 在返回途中等待；{:.0} % 的 ACK 确认了两个以上的报文段",
         stretched * 100.0
     )
+}
+
+/// What packets and sockets show alike.
+pub(super) fn reordering(needless: impl Display, again: impl Display) -> String {
+    format!("{again} 次重传中有 {needless} 次并无必要：路径使数据包乱序")
 }
 
 fn host_reordering(cause: HostReordering) -> String {

@@ -122,6 +122,9 @@ const fn of_packets(remedy: PacketRemedy) -> &'static str {
             "查明该主机上是什么打乱了同一连接的报文段：balance-rr 模式的 bond、轮流使用的多个发送队列、\
              驱动的缺陷（看 `ethtool -K DEVICE tso off` 之后是否仍然如此，再用 `tso on` 恢复）"
         }
+        PacketRemedy::KeepOrder => {
+            "找出把同一连接的数据包分散到多条链路的设备（逐包负载均衡、轮询模式的网卡绑定）"
+        }
         // What the applications have under way.
         _ => of_window(remedy),
     }
@@ -218,9 +221,6 @@ const fn of_socket(remedy: SocketRemedy) -> &'static str {
         }
         SocketRemedy::RaiseUnsentMark => {
             "调大应用中的 TCP_NOTSENT_LOWAT，或让应用在 poll 返回后立即写入"
-        }
-        SocketRemedy::KeepOrder => {
-            "找出把同一连接的数据包分散到多条链路的设备（逐包负载均衡、轮询模式的网卡绑定）"
         }
         SocketRemedy::RemoveLossOrUseSack => {
             "消除丢包；若某一端关闭了 SACK，请开启（net.ipv4.tcp_sack）"

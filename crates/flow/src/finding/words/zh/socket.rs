@@ -1,5 +1,6 @@
 //! What a socket and its host's settings show behind a limit.
 
+use super::packets::reordering;
 use crate::diagnosis::{Allowed, SSH_CHANNEL, SocketCause};
 use fullpipe_model::units::Bytes;
 
@@ -43,9 +44,7 @@ pub fn claim(cause: &SocketCause) -> String {
             "SSH 通道窗口限制了数据：{SSH_CHANNEL:#} 中已有 {under_way} 在途，接收端追加了 {grants} 次额度{}",
             at_most(allowed)
         ),
-        SocketCause::Reordering { needless, again } => {
-            format!("{again} 次重传中有 {needless} 次并无必要：路径使数据包乱序")
-        }
+        SocketCause::Reordering { needless, again } => reordering(needless, again),
         SocketCause::Timeouts { count, rto } => {
             format!("重传超时 {count} 次；定时器为 {rto}")
         }
