@@ -543,7 +543,6 @@ impl Half {
         let notes = self.notes.map(|notes| *notes).unwrap_or_default();
         let segment = u64::from(self.segment.get());
         let policed = notes.drops.policed(self.first_data, self.last_data, segment);
-        let policed = policed.filter(|_| !is_reordered);
         let hint = config.hint;
         let path =
             Path { rtt: base, hint, coverage, is_at_sender, turns, pieces, policed, is_reordered };

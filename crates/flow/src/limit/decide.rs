@@ -55,24 +55,6 @@ pub(crate) struct Path {
     pub is_reordered: bool,
 }
 
-#[cfg(test)]
-impl Path {
-    /// Of a whole transfer, captured at its sender or not.
-    fn whole(rtt: Option<Duration>, is_at_sender: bool) -> Path {
-        let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-        Path {
-            rtt,
-            hint,
-            coverage,
-            is_at_sender,
-            turns: 0,
-            pieces: 0,
-            policed: None,
-            is_reordered: false,
-        }
-    }
-}
-
 /// Decides what held the sender in each interval.
 pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     let transfer = Transfer::new(features, path);
@@ -125,7 +107,7 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     });
     let verdict = if path.is_reordered { verdict.or_taken_for_loss() } else { verdict };
     let verdict = waited(features).overrule(verdict);
-    match path.policed {
+    match path.policed.filter(|_| !path.is_reordered) {
         Some(law) => one_rate(verdict, law, features, path.is_at_sender),
         None => verdict,
     }
@@ -609,6 +591,23 @@ fn nth(values: &mut [f64], at: usize) -> f64 {
 mod tests {
     use super::*;
     use crate::limit::judge::{LinkEvidence, Opinion, Possible};
+
+    impl Path {
+        /// Of a whole transfer, captured at its sender or not.
+        pub(in crate::limit::decide) fn whole(rtt: Option<Duration>, is_at_sender: bool) -> Path {
+            let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
+            Path {
+                rtt,
+                hint,
+                coverage,
+                is_at_sender,
+                turns: 0,
+                pieces: 0,
+                policed: None,
+                is_reordered: false,
+            }
+        }
+    }
 
     /// A table that was trained with other traits would be ignored silently.
     #[test]

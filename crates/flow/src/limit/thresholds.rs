@@ -45,9 +45,9 @@ pub(super) const RUN_LEAST: usize = 8;
 pub(super) const RUNS_PART: f64 = 0.3;
 /// A path whose drops cost little carries at least this fraction of what it carries behind a queue.
 pub(super) const MOSTLY_AT_CAPACITY: f64 = 0.9;
-/// Where packets overtake each other, a link has room whose trains are this much faster than what it
-/// carries. In 28 transfers over jitter and reordering, full links had 0.98 to 1.3, others 2.1 to 3.9
-/// (but for trains of ACKs, where a queue decides).
+/// Where packets overtake each other, a link has room whose trains are this much faster than what
+/// it carries. In 28 transfers over jitter and reordering, full links had 0.98 to 1.3, others 2.1
+/// to 3.9 (but for trains of ACKs, where a queue decides).
 pub(super) const ROOM_FOR_TRAINS: f64 = 1.6;
 /// A path that is full delays something: at least [`QUEUES_LEAST`] intervals by this fraction of
 /// the path's round trip, and by at least [`QUEUE_SIGN_LEAST`]. Where less rules a link out, a

@@ -1,5 +1,5 @@
-//! Packets that overtake each other on the path: what is late looks lost, is sent again for nothing,
-//! and the congestion window is made smaller for it.
+//! Packets that overtake each other on the path: what is late looks lost, is sent again for
+//! nothing, and the congestion window is made smaller for it.
 
 use super::DataSeen;
 use crate::limit::{Cause, Limit};
@@ -16,12 +16,10 @@ pub struct Reordering {
 impl Reordering {
     pub(super) fn of(seen: DataSeen<'_>) -> Option<Self> {
         let loss = seen.facts().loss;
-        let is_held = |verdict: &crate::limit::Verdict| {
-            verdict.shares.iter().any(|held| held.limit == Limit::CongestionWindow(Cause::Loss))
-        };
         let needless = loss.spurious_retransmissions;
         let again = needless.saturating_add(loss.lost_segments);
-        (loss.is_reordering() && seen.verdict.is_some_and(is_held))
-            .then_some(Reordering { needless, again })
+        let shares = &seen.verdict?.shares;
+        let is_held = shares.iter().any(|held| held.limit == Limit::CongestionWindow(Cause::Loss));
+        (loss.is_reordering() && is_held).then_some(Reordering { needless, again })
     }
 }

@@ -2,8 +2,9 @@
 //! which did, and a sender that takes the others for lost has a small congestion window.
 
 use crate::limit::judge::{Case, Possible};
-use crate::limit::{Interval, Limit};
-use fullpipe_model::observe::{Sample, TcpInfo};
+use crate::limit::verdict::Interval;
+use fullpipe_model::limit::Limit;
+use fullpipe_model::observe::Sample;
 
 /// The least fraction of what was delivered at which the kernel saw another order, and the fewest
 /// times.
@@ -14,13 +15,16 @@ const SEEN_LEAST: u32 = 5;
 pub(crate) fn is_overtaken(sender: &[Sample]) -> bool {
     let mut infos = sender.iter().filter_map(|sample| sample.info.as_ref());
     let (Some(first), Some(last)) = (infos.next(), infos.next_back()) else { return false };
-    let grown = |of: fn(&TcpInfo) -> Option<u32>| Some(of(last)?.wrapping_sub(of(first)?));
-    let (Some(seen), Some(delivered)) =
-        (grown(|info| info.reord_seen), grown(|info| info.delivered))
-    else {
-        return false;
-    };
-    seen >= SEEN_LEAST && f64::from(seen) >= SEEN_PART * f64::from(delivered)
+    let seen = grown(last.reord_seen, first.reord_seen);
+    let delivered = grown(last.delivered, first.delivered);
+    seen.zip(delivered).is_some_and(|(seen, delivered)| {
+        seen >= SEEN_LEAST && f64::from(seen) >= SEEN_PART * f64::from(delivered)
+    })
+}
+
+/// What a counter of the kernel's gained.
+fn grown(last: Option<u32>, first: Option<u32>) -> Option<u32> {
+    Some(last?.wrapping_sub(first?))
 }
 
 /// The same samples, with the least smoothed round trip in place of the shortest.
