@@ -125,7 +125,7 @@ impl SeenAtPlace {
         let of_tap = tap as usize;
         let ends = sorted([paired.client[of_tap], paired.server[of_tap]]);
         let same = self.0.get_mut(&ends)?;
-        let began = paired.began[of_tap]?;
+        let began = paired.began[of_tap];
         let starts = same.iter().map(|one| one.connection.start).enumerate();
         let (at, _) =
             starts.min_by_key(|(_, start)| start.since(began).max(began.since(*start)))?;

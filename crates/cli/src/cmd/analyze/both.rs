@@ -6,9 +6,10 @@ use crate::sentence::Sentence;
 use crate::terminal::{answer_layout, print, print_json, remark};
 use fullpipe_analyze::{Capture, Error};
 use fullpipe_flow::capture::Packet;
+use fullpipe_flow::capture::segment::Segment;
 use fullpipe_flow::connection::pair::{PairedCaptures, Pairing, Tap};
 use fullpipe_flow::diagnosis::{AnsweredPair, DiagnosedConnection, answered};
-use fullpipe_flow::{Analysis, Analyzer, Config};
+use fullpipe_flow::{Analysis, Analyzer, Config, Intake};
 use fullpipe_report::connection::analysis::Report;
 use fullpipe_report::connection::both::BothReport;
 use serde::Serialize;
@@ -92,19 +93,21 @@ impl SeenFromAll {
         for (number, (name, capture)) in points.into_iter().enumerate() {
             names.push(name);
             if number < last {
-                let pairing = Pairing::new(config.layer, config.filter.clone());
+                let pairing = Pairing::new();
                 pairings.push(if is_drawn { pairing.drawn() } else { pairing });
             }
             let mut alone = SeenAlone::new(config, &capture);
             let read = capture.for_each_packet(|packet| {
-                alone.push(packet);
-                // It is the second place of the pair before it, and the first of the next one.
-                if let Some(before) = number.checked_sub(1).and_then(|at| pairings.get_mut(at)) {
-                    before.push(Tap::B, packet);
-                }
-                if let Some(next) = pairings.get_mut(number) {
-                    next.push(Tap::A, packet);
-                }
+                alone.push(packet, |segment| {
+                    // It is the second place of the pair before it, and the first of the next one.
+                    if let Some(before) = number.checked_sub(1).and_then(|at| pairings.get_mut(at))
+                    {
+                        before.push(Tap::B, packet.at, segment);
+                    }
+                    if let Some(next) = pairings.get_mut(number) {
+                        next.push(Tap::A, packet.at, segment);
+                    }
+                });
                 Ok::<(), Error>(())
             });
             seen.push(alone.finish());
@@ -198,6 +201,8 @@ fn in_short(names: &[String]) -> Vec<String> {
 
 /// What the capture of one place says without the others.
 struct SeenAlone {
+    /// Reads each packet once, for the analyzer and for the pairs.
+    intake: Intake,
     analyzer: Analyzer,
     /// Of very many connections, those that lost most.
     kept: Report,
@@ -210,11 +215,20 @@ impl SeenAlone {
 
     fn new(config: &Config, capture: &Capture) -> Self {
         let kept = Report::new(capture.name(), Analysis::default());
-        SeenAlone { analyzer: Analyzer::new(config.clone()), kept, packets: 0 }
+        let (intake, analyzer) = (Intake::new(config), Analyzer::new(config.clone()));
+        SeenAlone { intake, analyzer, kept, packets: 0 }
     }
 
-    fn push(&mut self, packet: &Packet<'_>) {
-        self.analyzer.push_packet(packet);
+    /// The next packet. `see` is given its segment, if it has one that is meant.
+    fn push(&mut self, packet: &Packet<'_>, see: impl FnOnce(Option<&Segment>)) {
+        if let Some(now) = self.intake.tick(packet.at) {
+            self.analyzer.retire(now);
+        }
+        let read = self.intake.open(packet);
+        see(read.as_ref().map(|(arrival, _)| &arrival.segment));
+        if let Some((arrival, words)) = read {
+            self.analyzer.track(&arrival, words);
+        }
         self.packets += 1;
         if self.packets.is_multiple_of(Self::PORTION) {
             self.analyzer.drain().into_iter().for_each(|one| self.kept.add(one));
@@ -222,7 +236,8 @@ impl SeenAlone {
     }
 
     fn finish(self) -> Vec<DiagnosedConnection> {
-        let SeenAlone { analyzer, mut kept, .. } = self;
+        let SeenAlone { intake, mut analyzer, mut kept, .. } = self;
+        analyzer.ends_at(intake.now());
         analyzer.finish().connections.into_iter().for_each(|one| kept.add(one));
         kept.finish();
         kept.connections
