@@ -186,8 +186,8 @@ impl SeenLimit {
     }
 }
 
-/// A link that is busy for this part of the time holds the data, whatever one capture says; and
-/// where that only guesses that it may be the link, from half of the time on.
+/// A link before which data waits for this part of the time holds it, whatever one capture says;
+/// and where that only guesses that it may be the link, from half of the time on.
 const BUSY_MOST: f64 = 0.9;
 const BUSY_OF_GUESS: f64 = 0.5;
 /// Where the better place can only guess, the other one answers if it is so sure.
@@ -277,7 +277,7 @@ impl<'a> Views<'a> {
             return Some(LinkProof::Policed(policed));
         }
         let least = if may_be_link { BUSY_OF_GUESS } else { BUSY_MOST };
-        way.busy.filter(|busy| *busy >= least).map(LinkProof::Busy)
+        way.waited.filter(|waited| *waited >= least).map(LinkProof::Busy)
     }
 
     /// How the least round trip of the data divides between the two places and what is beyond.

@@ -13,9 +13,9 @@ pub(super) struct ByStart<'a> {
     segments: &'a Segments,
     /// Their numbers among all.
     order: Vec<u32>,
-    /// How far behind its start each of them and those before it in the order reach; empty where
-    /// none overlaps another.
-    reaches: Vec<u32>,
+    /// The places in the order of those behind whose ends one before them reaches, and how far: few,
+    /// where segments are alike.
+    reaches: Vec<(u32, i64)>,
     /// Where the last one was found: the next one is near.
     last: Cell<usize>,
 }
@@ -24,18 +24,12 @@ impl<'a> ByStart<'a> {
     pub fn new(segments: &'a Segments) -> Self {
         let with_bytes = segments.with_bytes().map(|(number, _)| number);
         let order = sorted(with_bytes, |number| segments.at(number).start);
-        let mut ends = i64::MIN;
-        let mut reaches = Vec::new();
+        let (mut ends, mut reaches) = (i64::MIN, Vec::new());
         for (place, number) in order.iter().enumerate() {
-            let one = segments.at(*number as usize);
-            if ends > one.start && reaches.is_empty() {
-                reaches.reserve_exact(order.len());
-                let before = order[..place].iter().map(|number| segments.at(*number as usize));
-                reaches.extend(before.map(|one| reach_of(&one, one.end)));
-            }
-            ends = ends.max(one.end);
-            if !reaches.is_empty() {
-                reaches.push(reach_of(&one, ends));
+            let end = segments.at(*number as usize).end;
+            ends = ends.max(end);
+            if ends > end {
+                reaches.push((place as u32, ends));
             }
         }
         ByStart { segments, reaches, order, last: Cell::new(0) }
@@ -51,22 +45,22 @@ impl<'a> ByStart<'a> {
         let before = self.order[..until].iter().enumerate().rev();
         let before = before.map(|(place, number)| {
             let one = self.segments.at(*number as usize);
-            let reach = self.reaches.get(place).copied();
-            (*number as usize, one, reach.unwrap_or_else(|| reach_of(&one, one.end)))
+            (*number as usize, one, self.reach(place, one.end))
         });
-        // One that reaches farther than is noted may reach anywhere.
-        let may_reach = move |(_, one, reach): &(usize, Carried, u32)| {
-            *reach == u32::MAX || one.start + i64::from(*reach) > start
-        };
+        let may_reach = move |(_, _, reach): &(usize, Carried, i64)| *reach > start;
         let near = before.take_while(may_reach).take(MOST_LOOKED_AT);
         near.filter(move |(_, one, _)| one.end > start).map(|(number, ..)| number)
     }
-}
 
-/// How far behind the start of `one` this end is.
-#[inline]
-fn reach_of(one: &Carried, end: i64) -> u32 {
-    u32::try_from(end - one.start).unwrap_or(u32::MAX)
+    /// The largest end of this one and those before it in the order.
+    #[inline]
+    fn reach(&self, place: usize, end: i64) -> i64 {
+        if self.reaches.is_empty() {
+            return end;
+        }
+        let found = self.reaches.binary_search_by_key(&place, |(at, _)| *at as usize);
+        found.map_or(end, |at| self.reaches[at].1)
+    }
 }
 
 /// The same as [`slice::partition_point`], and fast where the answer is near `guess`.

@@ -2,7 +2,7 @@
 
 use super::Tap;
 use super::answers::Answers;
-use super::busy::{SentData, busy_part};
+use super::busy::{BusyParts, SentData, busy_part};
 use super::by_start::{ByStart, near_point};
 use super::clocks::{Clocks, FARTHEST};
 use super::copies::BothViews;
@@ -37,6 +37,9 @@ type LostPiece = (i64, i64, i64);
 
 /// Two times that are the same but for how finely they are written.
 const FINE: i64 = 50_000;
+/// What a link carries beside the payload of a segment: headers of Ethernet, IPv4 and TCP with time
+/// stamps. Nearly all segments of data are alike, so it hardly matters.
+const HEADERS: i64 = 66;
 /// What fills a gap sooner was reordered (as Wireshark has it).
 const REORDERED: i64 = 3_000_000;
 
@@ -45,10 +48,12 @@ impl Comparison<'_> {
     pub fn compared(&self, crossed: Vec<(u32, u32)>) -> WayBetween {
         let (near, far) = (self.near(), self.far());
         let delays = self.delays(crossed);
+        let busy = self.busy(&delays);
         let mut way = WayBetween {
             sent: self.counted(near.iter().map(|one| one.end - one.start)),
             queue: delays.queue,
-            busy: self.busy(&delays),
+            busy: busy.map(|parts| parts.busy),
+            waited: busy.map(|parts| parts.waited),
             reordered: delays.reordered(near, far),
             ..WayBetween::default()
         };
@@ -108,11 +113,15 @@ impl Comparison<'_> {
     }
 
     /// For how much of the time what is between the places was busy.
-    fn busy(&self, delays: &Delays) -> Option<f64> {
+    fn busy(&self, delays: &Delays) -> Option<BusyParts> {
         let (near, far) = (self.near(), self.far());
-        let data = delays.waited(near, far).filter(|(number, ..)| !near.at(*number).is_empty());
-        let data: Vec<SentData> = data.map(|(_, at, waited)| SentData { at, waited }).collect();
-        busy_part(&data, self.clocks.round_trip().unwrap_or_default())
+        let data = delays.passed.iter().filter_map(|(at_near, at_far)| {
+            let (sent, arrived) = (near.at(*at_near as usize), far.at(*at_far as usize));
+            let length = if sent.end == arrived.end { sent.end - sent.start + HEADERS } else { 0 };
+            let waited = arrived.at - sent.at - delays.least;
+            (!sent.is_empty()).then_some(SentData { at: sent.at, waited, length })
+        });
+        busy_part(data, self.clocks.round_trip().unwrap_or_default())
     }
 
     /// Gives what arrived to the segments that it was sent as.
