@@ -11,7 +11,7 @@ use fullpipe_flow::connection::pair::{PairedCaptures, Pairing, Tap};
 use fullpipe_flow::diagnosis::{AnsweredPair, DiagnosedConnection, answered};
 use fullpipe_flow::{Analysis, Analyzer, Config, Intake};
 use fullpipe_report::connection::analysis::Report;
-use fullpipe_report::connection::both::BothReport;
+use fullpipe_report::connection::both::{BothReport, both_page};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -54,22 +54,28 @@ pub fn run(analyze: &Analyze) -> Result<u8, Failure> {
     seen.code("analyze --both")
 }
 
-/// What two captures say together as one page, and the exit code. There is no page where a capture
-/// that could not be read, which was said, leaves nothing to show.
+/// What the captures of several places say together as one page, and the exit code: two files, or
+/// the places that are named. There is no page where a capture that could not be read, which was
+/// said, leaves nothing to show.
 ///
 /// # Errors
-/// There are not two captures, they cannot be read, or no connection is in both.
-pub fn page(files: &[PathBuf], config: &Config) -> Result<(Option<String>, u8), Failure> {
-    let command = "report --both";
-    let seen = SeenFromAll::read(two(files, command)?, config, true)?;
+/// There are too few captures, they cannot be read, or no connection is in two neighbours.
+pub fn page(
+    files: &[PathBuf],
+    places: &[NamedPoint],
+    config: &Config,
+) -> Result<(Option<String>, u8), Failure> {
+    let command = if places.is_empty() { "report --both" } else { "report --point" };
+    let places = match places {
+        [] => two(files, command)?,
+        _ => named(places, command)?,
+    };
+    let seen = SeenFromAll::read(places, config, true)?;
     let code = seen.code(command)?;
     let names = in_short(&seen.names);
-    let paired = seen.pairs.first().filter(|pair| !pair.connections.is_empty());
-    let page = paired.map(|paired| {
-        let both = BothReport { names: [&names[0], &names[1]], paired, top: TOP_OF_BOTH };
-        both.html(answer_layout().language)
-    });
-    Ok((page, code))
+    let parts = seen.parts(&names, TOP_OF_BOTH);
+    let has_any = seen.pairs.iter().any(|pair| !pair.connections.is_empty());
+    Ok((has_any.then(|| both_page(&parts, answer_layout().language)), code))
 }
 
 /// What the captures of several places say, each with the next.
@@ -135,10 +141,18 @@ impl SeenFromAll {
     /// The same for people.
     fn text(&self, top: usize) -> String {
         let names = in_short(&self.names);
-        let text = names.windows(2).zip(&self.pairs).map(|(names, paired)| {
-            BothReport { names: [&names[0], &names[1]], paired, top }.render(answer_layout())
-        });
+        let parts = self.parts(&names, top);
+        let text = parts.iter().map(|part| part.render(answer_layout()));
         text.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Each two neighbours, of which as many connections are explained; `names` are those of the
+    /// places.
+    fn parts<'a>(&'a self, names: &'a [String], top: usize) -> Vec<BothReport<'a>> {
+        let named = names.windows(2).zip(&self.pairs);
+        let parts =
+            named.map(|(names, paired)| BothReport { names: [&names[0], &names[1]], paired, top });
+        parts.collect()
     }
 
     /// The exit code of the command that was called.
@@ -245,41 +259,45 @@ impl SeenAlone {
 }
 
 fn points(analyze: &Analyze) -> Result<Vec<(String, Capture)>, Failure> {
-    if !analyze.both {
-        if analyze.point.len() < 2 {
-            return Err(Failure::new(
-                Kind::Usage,
-                Sentence::new(
-                    "analyze --point: one place is compared with none; name two and more",
-                    "analyze --point：只有一处，无从比较；请给出两处或更多",
-                ),
-            ));
-        }
-        let opened = analyze.point.iter().map(|point| {
-            let capture = input::captures(&point.files, true)?.into_iter().next();
-            let problem = Sentence::new(
-                format!("analyze --point: {} has no files", point.name),
-                format!("analyze --point：{} 没有文件", point.name),
-            );
-            let capture = capture.ok_or_else(|| Failure::new(Kind::Usage, problem))?;
-            Ok((point.name.clone(), capture))
-        });
-        return opened.collect();
+    match analyze.both {
+        true => two(&analyze.files, "analyze --both"),
+        false => named(&analyze.point, "analyze --point"),
     }
-    two(&analyze.files, "analyze --both")
+}
+
+/// The captures of the places that are named, for the command that was called.
+fn named(places: &[NamedPoint], command: &str) -> Result<Vec<(String, Capture)>, Failure> {
+    if places.len() < 2 {
+        let problem = Sentence::new(
+            format!("{command}: one place is compared with none; name two and more"),
+            format!("{command}：只有一处，无从比较；请给出两处或更多"),
+        );
+        return Err(Failure::new(Kind::Usage, problem));
+    }
+    let opened = places.iter().map(|place| {
+        let capture = input::captures(&place.files, true)?.into_iter().next();
+        let problem = Sentence::new(
+            format!("{command}: {} has no files", place.name),
+            format!("{command}：{} 没有文件", place.name),
+        );
+        let capture = capture.ok_or_else(|| Failure::new(Kind::Usage, problem))?;
+        Ok((place.name.clone(), capture))
+    });
+    opened.collect()
 }
 
 /// The captures of two places, for the command that was called.
 fn two(files: &[PathBuf], command: &str) -> Result<Vec<(String, Capture)>, Failure> {
     let count = files.len();
     if count != 2 {
+        let named = if command.starts_with("report") { "report" } else { "analyze" };
         let problem = Sentence::new(
             format!(
                 "{command}: it compares two captures, and {count} are named; for more places, or \
-                 several files of one: analyze --point NAME=FILE,FILE --point NAME=FILE .."
+                 several files of one: {named} --point NAME=FILE,FILE --point NAME=FILE .."
             ),
             format!(
-                "{command}：它比较两个抓包，而给出了 {count} 个；更多处或一处的多个文件请用：analyze --point \
+                "{command}：它比较两个抓包，而给出了 {count} 个；更多处或一处的多个文件请用：{named} --point \
                  NAME=FILE,FILE --point NAME=FILE .."
             ),
         );
