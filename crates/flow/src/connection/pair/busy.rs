@@ -205,9 +205,15 @@ mod tests {
 
     /// What a link of the lab makes of these packets, and the part of the time in which it was busy
     /// by its own counters.
-    fn through_lab(megabits: u64, queue: u64, sent: &[i64], loss: f64) -> (Vec<SentData>, f64) {
+    fn through_lab(
+        megabits: u64,
+        queue: u64,
+        sent: &[i64],
+        lost_thousandths: u32,
+    ) -> (Vec<SentData>, f64) {
+        let loss = format!("{}.{}%", lost_thousandths / 10, lost_thousandths % 10);
         let words =
-            format!("rate = '{megabits}mbit'\ndelay = '20ms'\nqueue = '{queue}'\nloss = '{loss}%'");
+            format!("rate = '{megabits}mbit'\ndelay = '20ms'\nqueue = '{queue}'\nloss = '{loss}'");
         let words: Words = toml::from_str(&words).unwrap();
         let config: Config = words.config(&mut |path| Err(format!("no {path} here"))).unwrap();
         let mut link: Link<i64> = Link::new(&config, ROUND_TRIP, 1);
@@ -260,7 +266,7 @@ mod tests {
             megabits in 10_u64..1000,
             block in 4_i64..40,
             load in 0.05_f64..0.95,
-            lost in 0.0_f64..2.0,
+            lost in 0_u32..20,
         ) {
             let each = PACKET * 8_000 / megabits as i64;
             let period = (each as f64 * block as f64 / load) as i64;
@@ -283,7 +289,7 @@ mod tests {
             let each = PACKET * 8_000 / megabits as i64;
             let sent: Vec<i64> =
                 (0..2000).map(|at| (at as f64 * each as f64 / load) as i64).collect();
-            let (data, _) = through_lab(megabits, 1 << 20, &sent, 0.0);
+            let (data, _) = through_lab(megabits, 1 << 20, &sent, 0);
             prop_assert_eq!(busy(&data), Some(0.0));
         }
 

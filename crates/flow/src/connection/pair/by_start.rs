@@ -13,8 +13,8 @@ pub(super) struct ByStart<'a> {
     segments: &'a Segments,
     /// Their numbers among all.
     order: Vec<u32>,
-    /// The places in the order of those behind whose ends one before them reaches, and how far: few,
-    /// where segments are alike.
+    /// Of those behind whose ends one before them reaches: their places in the order, and how far
+    /// that is. They are few where segments are alike.
     reaches: Vec<(u32, i64)>,
     /// Where the last one was found: the next one is near.
     last: Cell<usize>,
