@@ -132,9 +132,9 @@ fn crossed(at: &[Segments; 2]) -> (Vec<(u32, u32)>, bool) {
 }
 
 /// Where a segment starts, and what it acknowledges.
-type Place = (i64, i64);
+type StartAndAck = (i64, i64);
 /// What a segment carries: also its time stamp.
-type Carries = (Place, i64);
+type Carries = (StartAndAck, i64);
 
 impl Segments {
     #[inline]
