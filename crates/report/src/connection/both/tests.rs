@@ -156,8 +156,8 @@ fn several_places_are_one_page() {
         assert_eq!(list.len(), 2, "{page}");
         assert!(list[1].contains(words) && !list[0].contains("54"), "{page}");
         // Each link leads to a part, and nothing else is linked.
-        for number in 0..2 {
-            assert!(list[number].contains(&format!("href=\"#part-{number}\"")), "{page}");
+        for (number, item) in list.iter().enumerate() {
+            assert!(item.contains(&format!("href=\"#part-{number}\"")), "{page}");
             assert_eq!(rest.matches(&format!("id=\"part-{number}\"")).count(), 1, "{page}");
         }
         assert_eq!(page.matches("href=").count(), 2);
