@@ -65,6 +65,49 @@ fn two_captures_are_one_page() {
     assert!(!folder.path().join("one.html").exists());
 }
 
+/// The page of three places says what `analyze --point` does: the two teams of the guide.
+#[test]
+fn three_places_are_one_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/cases");
+    let points = ["server", "gateway", "client"].map(|place| {
+        let file = cases.join(format!("two-teams-{place}.pcap.gz"));
+        format!("{place}={}", file.to_str().unwrap())
+    });
+    let points: Vec<&str> = points.iter().flat_map(|point| ["--point", point.as_str()]).collect();
+    let file = folder.path().join("three.html");
+    let named = [&["report"][..], &points, &["-o", file.to_str().unwrap()]].concat();
+    let written = fullpipe(folder.path(), &named);
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let page = std::fs::read_to_string(&file).unwrap();
+    let said = fullpipe(folder.path(), &[&["analyze"][..], &points].concat()).stdout;
+    let said = String::from_utf8(said).unwrap();
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let page_words = words(&page);
+    // The tables are broken to fit.
+    let mut lines = said.lines().filter(|line| !line.trim().is_empty());
+    let mut compared = 0;
+    while let Some(line) = lines.next() {
+        if line.starts_with("direction") {
+            lines.by_ref().take(3).for_each(drop);
+            continue;
+        }
+        let line = words(line).replace('>', "&gt;");
+        assert!(page_words.contains(&line), "{line}: {page}");
+        compared += 1;
+    }
+    assert!(compared > 10, "{said}");
+    // The losses are the gateway's other side's, and each side has its pictures.
+    assert!(page.contains("15 segments were lost between the two"), "{page}");
+    assert!(page.contains("no segment was lost between the two"), "{page}");
+    assert_eq!(page.matches("<svg").count(), 4);
+    let one = [&["report"][..], &points[..2], &["-o", "one.html"]].concat();
+    assert_eq!(fullpipe(folder.path(), &one).status.code(), Some(2));
+    let both = [&["report", "--both"][..], &points, &["-o", "one.html"]].concat();
+    assert_eq!(fullpipe(folder.path(), &both).status.code(), Some(2));
+    assert!(!folder.path().join("one.html").exists());
+}
+
 #[test]
 fn a_report_says_what_analyze_says() {
     let cases: Vec<_> = std::fs::read_dir(captures()).unwrap().flatten().collect();

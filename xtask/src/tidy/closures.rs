@@ -5,7 +5,7 @@ use super::source::{blanked, without_tests};
 use std::path::{Path, PathBuf};
 
 /// As many as there are in the product. It is lowered when some go.
-const NAMED_CLOSURES: usize = 228;
+const NAMED_CLOSURES: usize = 225;
 
 /// Whether the product has more named closures than before, or fewer than this file says.
 pub fn breaches(sources: &[(PathBuf, String)]) -> Vec<String> {

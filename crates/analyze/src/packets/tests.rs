@@ -8,6 +8,7 @@ fn syn_or_reset(client: u32, flags: Flags, seq: u32) -> Segment {
         destination: ([198, 51, 100, 2], 80).into(),
         ip_id: None,
         ce: false,
+        ip: Default::default(),
         seq: SequenceNumber(seq),
         ack: SequenceNumber(0),
         flags,

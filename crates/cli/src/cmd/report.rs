@@ -35,6 +35,7 @@ Examples:
   fullpipe report before.pcap after.pcap -o compare.html
   fullpipe report fullpipe-results/2026-11-22T10-00-00Z -o lab.html
   fullpipe report --both client.pcap server.pcap -o both.html
+  fullpipe report --point client=c.pcap --point gate=g1.pcap,g2.pcap --point server=s.pcap
   fullpipe report capture.pcap --svg pictures/
   fullpipe why --record samples.jsonl; fullpipe report samples.jsonl
   fullpipe report capture.pcap --data | jq '.connections[0].trace.server_to_client.stalls'
@@ -42,7 +43,7 @@ Examples:
 Results of the lab have graphs where `lab run` was given --keep-captures.")]
 pub struct Report {
     /// Captures or samples (`-` is standard input), or folders of results of `lab run`.
-    #[arg(value_name = "INPUT", required = true)]
+    #[arg(value_name = "INPUT", required_unless_present = "point")]
     inputs: Vec<PathBuf>,
     /// The file to write; one that exists is replaced.
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
@@ -70,6 +71,12 @@ pub struct Report {
     /// one page with what held them, and both places' packets over one clock.
     #[arg(long, conflicts_with_all = ["as_one", "data", "svg", "png"])]
     both: bool,
+    /// A place with its capture, or the files of its ring, of two and more that packets pass one
+    /// after another, either way, as `analyze --point` does: one page in which each is compared
+    /// with the next.
+    #[arg(long, value_name = "NAME=FILES", value_parser = both::named_point)]
+    #[arg(conflicts_with_all = ["inputs", "both", "as_one", "data", "svg", "png"])]
+    point: Vec<both::NamedPoint>,
     #[command(flatten)]
     reading: Reading,
 }
@@ -94,8 +101,9 @@ impl From<Paper> for Theme {
 
 impl Report {
     pub fn run(self) -> Result<u8, Failure> {
-        if self.both {
-            let (html, code) = both::page(&self.inputs, &self.reading.config())?;
+        if self.both || !self.point.is_empty() {
+            let config = self.reading.config();
+            let (html, code) = both::page(&self.inputs, &self.point, &config)?;
             let Some(html) = html else { return Ok(code) };
             write_html(&html, &self.output)?;
             if self.open {

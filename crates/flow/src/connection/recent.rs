@@ -88,6 +88,7 @@ mod tests {
             destination: end,
             ip_id: Some(ip_id),
             ce: false,
+            ip: Default::default(),
             seq: SequenceNumber(ip_id.into()),
             ack: SequenceNumber(0),
             flags: Flags::ACK,

@@ -125,7 +125,7 @@ impl SeenAtPlace {
         let of_tap = tap as usize;
         let ends = sorted([paired.client[of_tap], paired.server[of_tap]]);
         let same = self.0.get_mut(&ends)?;
-        let began = paired.began[of_tap]?;
+        let began = paired.began[of_tap];
         let starts = same.iter().map(|one| one.connection.start).enumerate();
         let (at, _) =
             starts.min_by_key(|(_, start)| start.since(began).max(began.since(*start)))?;
@@ -186,8 +186,8 @@ impl SeenLimit {
     }
 }
 
-/// A link that is busy for this part of the time holds the data, whatever one capture says; and
-/// where that only guesses that it may be the link, from half of the time on.
+/// A link before which data waits for this part of the time holds it, whatever one capture says;
+/// and where that only guesses that it may be the link, from half of the time on.
 const BUSY_MOST: f64 = 0.9;
 const BUSY_OF_GUESS: f64 = 0.5;
 /// Where the better place can only guess, the other one answers if it is so sure.
@@ -277,7 +277,7 @@ impl<'a> Views<'a> {
             return Some(LinkProof::Policed(policed));
         }
         let least = if may_be_link { BUSY_OF_GUESS } else { BUSY_MOST };
-        way.busy.filter(|busy| *busy >= least).map(LinkProof::Busy)
+        way.waited.filter(|waited| *waited >= least).map(LinkProof::Busy)
     }
 
     /// How the least round trip of the data divides between the two places and what is beyond.

@@ -51,7 +51,7 @@ pub use verdict::{Candidate, Evidence, Interval, Pace, Verdict};
 
 pub(crate) use decide::{Features, Path, decide, queue_least};
 pub(crate) use least::Least;
-pub(crate) use policed::{DropRun, Offered, drops, policed};
+pub(crate) use policed::{DropRun, DropRuns, Offered, policed};
 pub(crate) use recut::recut;
 
 pub use fullpipe_model::limit::{Cause, Limit};

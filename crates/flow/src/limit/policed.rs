@@ -131,24 +131,42 @@ pub(crate) struct DropRun {
     pub passed: u64,
 }
 
-/// The runs of lost segments, where everything that was offered is known, in the order of time.
-pub(crate) fn drops(offered: &[Offered]) -> Vec<DropRun> {
-    let (mut runs, mut passed, mut goes_on) = (Vec::<DropRun>::new(), 0, false);
-    for one in offered {
-        match runs.last_mut() {
-            Some(run) if one.is_lost && goes_on => {
+/// The runs of lost segments, where everything that was offered is known. It is pushed in the order
+/// of time, and not kept.
+#[derive(Debug, Default)]
+pub(crate) struct DropRuns {
+    runs: Vec<DropRun>,
+    passed: u64,
+    goes_on: bool,
+    /// When the first and the last data was offered, and how often there was any.
+    span: (i64, i64),
+    offered: usize,
+}
+
+impl DropRuns {
+    /// What is offered next.
+    pub fn push(&mut self, one: Offered) {
+        match self.runs.last_mut() {
+            Some(run) if one.is_lost && self.goes_on => {
                 run.to = one.at;
                 run.segments += 1;
             }
             _ if one.is_lost => {
-                runs.push(DropRun { from: one.at, to: one.at, segments: 1, passed });
+                let passed = self.passed;
+                self.runs.push(DropRun { from: one.at, to: one.at, segments: 1, passed });
             }
             _ => {}
         }
-        goes_on = one.is_lost;
-        passed += one.passed;
+        self.goes_on = one.is_lost;
+        self.passed += one.passed;
+        self.span = (if self.offered == 0 { one.at } else { self.span.0 }, one.at);
+        self.offered += 1;
     }
-    runs
+
+    /// The policer that explains which of it passed.
+    pub fn policed(&self, segment: u64) -> Option<Policed> {
+        if self.offered < 2 { None } else { policed(&self.runs, self.span, segment) }
+    }
 }
 
 fn seconds(nanos: i64) -> f64 {
@@ -163,8 +181,9 @@ mod tests {
     const SEGMENT: u64 = 1448;
 
     fn found_in(offered: &[Offered]) -> Option<Policed> {
-        let [first, .., last] = offered else { return None };
-        policed(&drops(offered), (first.at, last.at), SEGMENT)
+        let mut runs = DropRuns::default();
+        offered.iter().for_each(|one| runs.push(*one));
+        runs.policed(SEGMENT)
     }
 
     /// What a sender offers: `burst` segments every `period` nanoseconds, which come back to back;

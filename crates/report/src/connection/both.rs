@@ -6,6 +6,8 @@ mod changed;
 mod losses;
 mod page;
 
+pub use page::both_page;
+
 use crate::table::{escape, figure, paragraph};
 use crate::{Column, Layout, Table, Tone};
 use fullpipe_flow::Language;
@@ -172,6 +174,11 @@ impl BothReport<'_> {
     fn name(&self, tap: Tap) -> &str {
         self.names[tap as usize]
     }
+}
+
+/// Segments of either direction.
+fn lost_between(one: &PairedConnection) -> u64 {
+    one.to_client.iter().chain(&one.to_server).map(|way| way.lost.segments).sum()
 }
 
 fn lost_in_all(one: &PairedConnection) -> u64 {

@@ -6,11 +6,12 @@ use crate::sentence::Sentence;
 use crate::terminal::{answer_layout, print, print_json, remark};
 use fullpipe_analyze::{Capture, Error};
 use fullpipe_flow::capture::Packet;
+use fullpipe_flow::capture::segment::Segment;
 use fullpipe_flow::connection::pair::{PairedCaptures, Pairing, Tap};
 use fullpipe_flow::diagnosis::{AnsweredPair, DiagnosedConnection, answered};
-use fullpipe_flow::{Analysis, Analyzer, Config};
+use fullpipe_flow::{Analysis, Analyzer, Config, Intake};
 use fullpipe_report::connection::analysis::Report;
-use fullpipe_report::connection::both::BothReport;
+use fullpipe_report::connection::both::{BothReport, both_page};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -53,22 +54,28 @@ pub fn run(analyze: &Analyze) -> Result<u8, Failure> {
     seen.code("analyze --both")
 }
 
-/// What two captures say together as one page, and the exit code. There is no page where a capture
-/// that could not be read, which was said, leaves nothing to show.
+/// What the captures of several places say together as one page, and the exit code: two files, or
+/// the places that are named. There is no page where a capture that could not be read, which was
+/// said, leaves nothing to show.
 ///
 /// # Errors
-/// There are not two captures, they cannot be read, or no connection is in both.
-pub fn page(files: &[PathBuf], config: &Config) -> Result<(Option<String>, u8), Failure> {
-    let command = "report --both";
-    let seen = SeenFromAll::read(two(files, command)?, config, true)?;
+/// There are too few captures, they cannot be read, or no connection is in two neighbours.
+pub fn page(
+    files: &[PathBuf],
+    places: &[NamedPoint],
+    config: &Config,
+) -> Result<(Option<String>, u8), Failure> {
+    let command = if places.is_empty() { "report --both" } else { "report --point" };
+    let places = match places {
+        [] => two(files, command)?,
+        _ => named(places, command)?,
+    };
+    let seen = SeenFromAll::read(places, config, true)?;
     let code = seen.code(command)?;
     let names = in_short(&seen.names);
-    let paired = seen.pairs.first().filter(|pair| !pair.connections.is_empty());
-    let page = paired.map(|paired| {
-        let both = BothReport { names: [&names[0], &names[1]], paired, top: TOP_OF_BOTH };
-        both.html(answer_layout().language)
-    });
-    Ok((page, code))
+    let parts = seen.parts(&names, TOP_OF_BOTH);
+    let has_any = seen.pairs.iter().any(|pair| !pair.connections.is_empty());
+    Ok((has_any.then(|| both_page(&parts, answer_layout().language)), code))
 }
 
 /// What the captures of several places say, each with the next.
@@ -92,19 +99,21 @@ impl SeenFromAll {
         for (number, (name, capture)) in points.into_iter().enumerate() {
             names.push(name);
             if number < last {
-                let pairing = Pairing::new(config.layer, config.filter.clone());
+                let pairing = Pairing::new();
                 pairings.push(if is_drawn { pairing.drawn() } else { pairing });
             }
             let mut alone = SeenAlone::new(config, &capture);
             let read = capture.for_each_packet(|packet| {
-                alone.push(packet);
-                // It is the second place of the pair before it, and the first of the next one.
-                if let Some(before) = number.checked_sub(1).and_then(|at| pairings.get_mut(at)) {
-                    before.push(Tap::B, packet);
-                }
-                if let Some(next) = pairings.get_mut(number) {
-                    next.push(Tap::A, packet);
-                }
+                alone.push(packet, |segment| {
+                    // It is the second place of the pair before it, and the first of the next one.
+                    if let Some(before) = number.checked_sub(1).and_then(|at| pairings.get_mut(at))
+                    {
+                        before.push(Tap::B, packet.at, segment);
+                    }
+                    if let Some(next) = pairings.get_mut(number) {
+                        next.push(Tap::A, packet.at, segment);
+                    }
+                });
                 Ok::<(), Error>(())
             });
             seen.push(alone.finish());
@@ -132,10 +141,18 @@ impl SeenFromAll {
     /// The same for people.
     fn text(&self, top: usize) -> String {
         let names = in_short(&self.names);
-        let text = names.windows(2).zip(&self.pairs).map(|(names, paired)| {
-            BothReport { names: [&names[0], &names[1]], paired, top }.render(answer_layout())
-        });
+        let parts = self.parts(&names, top);
+        let text = parts.iter().map(|part| part.render(answer_layout()));
         text.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Each two neighbours, of which as many connections are explained; `names` are those of the
+    /// places.
+    fn parts<'a>(&'a self, names: &'a [String], top: usize) -> Vec<BothReport<'a>> {
+        let named = names.windows(2).zip(&self.pairs);
+        let parts =
+            named.map(|(names, paired)| BothReport { names: [&names[0], &names[1]], paired, top });
+        parts.collect()
     }
 
     /// The exit code of the command that was called.
@@ -198,6 +215,8 @@ fn in_short(names: &[String]) -> Vec<String> {
 
 /// What the capture of one place says without the others.
 struct SeenAlone {
+    /// Reads each packet once, for the analyzer and for the pairs.
+    intake: Intake,
     analyzer: Analyzer,
     /// Of very many connections, those that lost most.
     kept: Report,
@@ -210,11 +229,20 @@ impl SeenAlone {
 
     fn new(config: &Config, capture: &Capture) -> Self {
         let kept = Report::new(capture.name(), Analysis::default());
-        SeenAlone { analyzer: Analyzer::new(config.clone()), kept, packets: 0 }
+        let (intake, analyzer) = (Intake::new(config), Analyzer::new(config.clone()));
+        SeenAlone { intake, analyzer, kept, packets: 0 }
     }
 
-    fn push(&mut self, packet: &Packet<'_>) {
-        self.analyzer.push_packet(packet);
+    /// The next packet. `see` is given its segment, if it has one that is meant.
+    fn push(&mut self, packet: &Packet<'_>, see: impl FnOnce(Option<&Segment>)) {
+        if let Some(now) = self.intake.tick(packet.at) {
+            self.analyzer.retire(now);
+        }
+        let read = self.intake.open(packet);
+        see(read.as_ref().map(|(arrival, _)| &arrival.segment));
+        if let Some((arrival, words)) = read {
+            self.analyzer.track(&arrival, words);
+        }
         self.packets += 1;
         if self.packets.is_multiple_of(Self::PORTION) {
             self.analyzer.drain().into_iter().for_each(|one| self.kept.add(one));
@@ -222,7 +250,8 @@ impl SeenAlone {
     }
 
     fn finish(self) -> Vec<DiagnosedConnection> {
-        let SeenAlone { analyzer, mut kept, .. } = self;
+        let SeenAlone { intake, mut analyzer, mut kept, .. } = self;
+        analyzer.ends_at(intake.now());
         analyzer.finish().connections.into_iter().for_each(|one| kept.add(one));
         kept.finish();
         kept.connections
@@ -230,41 +259,45 @@ impl SeenAlone {
 }
 
 fn points(analyze: &Analyze) -> Result<Vec<(String, Capture)>, Failure> {
-    if !analyze.both {
-        if analyze.point.len() < 2 {
-            return Err(Failure::new(
-                Kind::Usage,
-                Sentence::new(
-                    "analyze --point: one place is compared with none; name two and more",
-                    "analyze --point：只有一处，无从比较；请给出两处或更多",
-                ),
-            ));
-        }
-        let opened = analyze.point.iter().map(|point| {
-            let capture = input::captures(&point.files, true)?.into_iter().next();
-            let problem = Sentence::new(
-                format!("analyze --point: {} has no files", point.name),
-                format!("analyze --point：{} 没有文件", point.name),
-            );
-            let capture = capture.ok_or_else(|| Failure::new(Kind::Usage, problem))?;
-            Ok((point.name.clone(), capture))
-        });
-        return opened.collect();
+    match analyze.both {
+        true => two(&analyze.files, "analyze --both"),
+        false => named(&analyze.point, "analyze --point"),
     }
-    two(&analyze.files, "analyze --both")
+}
+
+/// The captures of the places that are named, for the command that was called.
+fn named(places: &[NamedPoint], command: &str) -> Result<Vec<(String, Capture)>, Failure> {
+    if places.len() < 2 {
+        let problem = Sentence::new(
+            format!("{command}: one place is compared with none; name two and more"),
+            format!("{command}：只有一处，无从比较；请给出两处或更多"),
+        );
+        return Err(Failure::new(Kind::Usage, problem));
+    }
+    let opened = places.iter().map(|place| {
+        let capture = input::captures(&place.files, true)?.into_iter().next();
+        let problem = Sentence::new(
+            format!("{command}: {} has no files", place.name),
+            format!("{command}：{} 没有文件", place.name),
+        );
+        let capture = capture.ok_or_else(|| Failure::new(Kind::Usage, problem))?;
+        Ok((place.name.clone(), capture))
+    });
+    opened.collect()
 }
 
 /// The captures of two places, for the command that was called.
 fn two(files: &[PathBuf], command: &str) -> Result<Vec<(String, Capture)>, Failure> {
     let count = files.len();
     if count != 2 {
+        let named = if command.starts_with("report") { "report" } else { "analyze" };
         let problem = Sentence::new(
             format!(
                 "{command}: it compares two captures, and {count} are named; for more places, or \
-                 several files of one: analyze --point NAME=FILE,FILE --point NAME=FILE .."
+                 several files of one: {named} --point NAME=FILE,FILE --point NAME=FILE .."
             ),
             format!(
-                "{command}：它比较两个抓包，而给出了 {count} 个；更多处或一处的多个文件请用：analyze --point \
+                "{command}：它比较两个抓包，而给出了 {count} 个；更多处或一处的多个文件请用：{named} --point \
                  NAME=FILE,FILE --point NAME=FILE .."
             ),
         );

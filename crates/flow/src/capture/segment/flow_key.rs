@@ -104,6 +104,7 @@ mod tests {
             destination,
             ip_id: None,
             ce: false,
+            ip: Default::default(),
             seq: SequenceNumber(0),
             ack: SequenceNumber(0),
             flags: Flags::ACK,

@@ -6,12 +6,14 @@
 //! here, because even a cut header must give its ports and numbers.
 
 mod flow_key;
+mod ip_header;
 mod options;
 mod protocol;
 mod record;
 mod sequence;
 
 pub use flow_key::FlowKey;
+pub use ip_header::IpHeader;
 pub use options::{SackBlocks, TcpOptions};
 pub use protocol::ApplicationProtocol;
 pub use record::{PayloadStart, SshSoftware};
@@ -62,6 +64,8 @@ pub struct Segment {
     pub ip_id: Option<u16>,
     /// A router marked it with "congestion experienced" (RFC 3168).
     pub ce: bool,
+    /// What else of the IP header the path may change.
+    pub ip: IpHeader,
     /// SEG.SEQ: the number of its first byte (or of its SYN or FIN).
     pub seq: SequenceNumber,
     /// SEG.ACK; meaningful where [`Flags::ACK`] is set.
@@ -105,6 +109,7 @@ struct IpFields {
     destination: IpAddr,
     ip_id: Option<u16>,
     ce: bool,
+    header: IpHeader,
 }
 
 impl Segment {
@@ -148,7 +153,7 @@ impl Segment {
         match Self::from_tcp(
             payload.payload,
             total.saturating_sub(start),
-            IpFields { source, destination, ip_id, ce },
+            IpFields { source, destination, ip_id, ce, header: IpHeader::of(ip) },
         ) {
             Some(segment) => Parsed::Tcp(segment),
             None => Parsed::Cut,
@@ -179,6 +184,7 @@ impl Segment {
             destination: address(16),
             ip_id: Some(half(header, 4)?),
             ce: header[1] & 3 == ECN_CE,
+            header: IpHeader { ttl: header[8], class: header[1] },
         };
         Self::from_tcp(tcp, total - 20, fields)
     }
@@ -188,7 +194,7 @@ impl Segment {
     fn from_tcp(
         tcp: &[u8],
         length: usize,
-        IpFields { source, destination, ip_id, ce }: IpFields,
+        IpFields { source, destination, ip_id, ce, header: ip }: IpFields,
     ) -> Option<Self> {
         // A header that ends before the window is of no use; checksum and urgent pointer are not
         // needed.
@@ -203,6 +209,7 @@ impl Segment {
             destination: SocketAddr::new(destination, half(header, 2)?),
             ip_id,
             ce,
+            ip,
             seq: SequenceNumber(word(header, 4)?),
             ack: SequenceNumber(word(header, 8)?),
             flags: Flags(header[13]),

@@ -1,6 +1,7 @@
 //! Segments by where they start.
 
-use super::copies::{Carried, sorted_numbers};
+use super::segments::{Carried, Segments};
+use super::sorted::sorted;
 use std::cell::Cell;
 
 /// More segments are not looked at for one, whatever somebody sends: a long segment over very many
@@ -9,43 +10,56 @@ pub(super) const MOST_LOOKED_AT: usize = 4096;
 
 /// The segments of one place that have bytes, sorted by where they start.
 pub(super) struct ByStart<'a> {
-    carried: &'a [Carried],
-    order: Vec<ByteStart>,
+    segments: &'a Segments,
+    /// Their numbers among all.
+    order: Vec<u32>,
+    /// Of those behind whose ends one before them reaches: their places in the order, and how far
+    /// that is. They are few where segments are alike.
+    reaches: Vec<(u32, i64)>,
     /// Where the last one was found: the next one is near.
     last: Cell<usize>,
 }
 
-/// Where a segment starts.
-struct ByteStart {
-    start: i64,
-    /// The largest end of this one and those before it in the order.
-    ends: i64,
-    /// Its number among all segments.
-    number: usize,
-}
-
 impl<'a> ByStart<'a> {
-    pub fn new(carried: &'a [Carried]) -> Self {
-        let all = carried.iter().enumerate().filter(|(_, one)| !one.is_empty());
-        let all: Vec<(i64, usize)> = all.map(|(at, one)| (one.start, at)).collect();
-        let sorted = sorted_numbers(all.len(), |at| all[at].0);
-        let mut ends = i64::MIN;
-        let order = sorted.into_iter().map(|at| {
-            let (start, number) = all[at as usize];
-            ends = ends.max(carried[number].end);
-            ByteStart { start, ends, number }
-        });
-        ByStart { carried, order: order.collect(), last: Cell::new(0) }
+    pub fn new(segments: &'a Segments) -> Self {
+        let with_bytes = segments.with_bytes().map(|(number, _)| number);
+        let order = sorted(with_bytes, |number| segments.at(number).start);
+        let (mut ends, mut reaches) = (i64::MIN, Vec::new());
+        for (place, number) in order.iter().enumerate() {
+            let end = segments.at(*number as usize).end;
+            ends = ends.max(end);
+            if ends > end {
+                reaches.push((place as u32, ends));
+            }
+        }
+        ByStart { segments, reaches, order, last: Cell::new(0) }
     }
 
     /// The numbers of the segments that have bytes of `one`, the last start first.
+    #[inline]
     pub fn overlapping(&self, one: &Carried) -> impl Iterator<Item = usize> {
         let (start, end) = (one.start, one.end);
-        let until = near_point(&self.order, self.last.get(), |one| one.start < end);
+        let is_before = |number: &u32| self.segments.at(*number as usize).start < end;
+        let until = near_point(&self.order, self.last.get(), is_before);
         self.last.set(until);
-        let before = self.order[..until].iter().rev();
-        let reach = before.take_while(move |one| one.ends > start).take(MOST_LOOKED_AT);
-        reach.map(|one| one.number).filter(move |at| self.carried[*at].end > start)
+        let before = self.order[..until].iter().enumerate().rev();
+        let before = before.map(|(place, number)| {
+            let one = self.segments.at(*number as usize);
+            (*number as usize, one, self.reach(place, one.end))
+        });
+        let may_reach = move |(_, _, reach): &(usize, Carried, i64)| *reach > start;
+        let near = before.take_while(may_reach).take(MOST_LOOKED_AT);
+        near.filter(move |(_, one, _)| one.end > start).map(|(number, ..)| number)
+    }
+
+    /// The largest end of this one and those before it in the order.
+    #[inline]
+    fn reach(&self, place: usize, end: i64) -> i64 {
+        if self.reaches.is_empty() {
+            return end;
+        }
+        let found = self.reaches.binary_search_by_key(&place, |(at, _)| *at as usize);
+        found.map_or(end, |at| self.reaches[at].1)
     }
 }
 

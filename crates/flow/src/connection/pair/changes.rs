@@ -69,7 +69,7 @@ impl HeaderChange {
 
 /// The changes of both directions, from the places nearer to the senders to the others.
 pub(super) fn changes(
-    directions: &[BothViews<'_>; 2],
+    directions: &[BothViews; 2],
     client: usize,
     near: Option<Tap>,
 ) -> Vec<HeaderChange> {
@@ -80,20 +80,60 @@ pub(super) fn changes(
         let mut of_way = OfWay { from_client: way == client, changes: &mut changes };
         let order = |pair: [usize; 2]| [pair[near.at()], pair[near.other().at()]];
         let [first, second] = order([0, 1]);
-        if let (Some(near), Some(far)) = (views.ways[first].syn, views.ways[second].syn) {
+        let syns = [first, second].map(|tap| views.at[tap].way.syn);
+        if let [Some(near), Some(far)] = syns {
             of_way.syn(&near, &far);
         }
-        if views.renumbered != 0 {
+        if views.is_renumbered() {
             of_way.once(HeaderField::SequenceNumbers, None, None);
         }
         let pairs = views.crossed().map(|(a, b)| {
             let [near, far] = order([a, b]);
-            let of = |tap: usize, at: usize| &views.ways[tap].sightings[at];
+            let of = |tap: usize, at: usize| &views.at[tap].way.sightings[at];
             (of(first, near), of(second, far))
         });
-        of_way.packets(&pairs.collect::<Vec<_>>());
+        of_way.packets(pairs);
     }
     changes
+}
+
+/// The values of a field at the near place and at the far one, if both have it.
+type FieldValues = fn(&Sighting, &Sighting) -> Option<(u64, u64)>;
+
+/// By what packets are compared that passed both.
+const FIELDS: [(HeaderField, FieldValues); 7] = [
+    (HeaderField::TimestampValue, |near, far| {
+        let [near, far] = [near, far].map(|one| one.marks().timestamp().map(u64::from));
+        near.zip(far)
+    }),
+    (HeaderField::Dscp, |near, far| of_both(near, far, |one| one.header.class >> 2)),
+    (HeaderField::Identification, |near, far| {
+        let [near, far] = [near, far].map(|one| one.marks().ip_id().map(u64::from));
+        near.zip(far)
+    }),
+    (HeaderField::Window, |near, far| of_both(near, far, |one| one.window)),
+    (HeaderField::Hops, |near, far| of_both(near, far, |one| one.header.ttl)),
+    (HeaderField::CongestionMark, |near, far| ecn(near, far).filter(is_mark)),
+    (HeaderField::Ecn, |near, far| ecn(near, far).filter(|values| !is_mark(values))),
+];
+
+fn of_both<T: Into<u64>>(
+    near: &Sighting,
+    far: &Sighting,
+    value: fn(&Sighting) -> T,
+) -> Option<(u64, u64)> {
+    Some((value(near).into(), value(far).into()))
+}
+
+const ECN: u8 = 3;
+
+fn ecn(near: &Sighting, far: &Sighting) -> Option<(u64, u64)> {
+    of_both(near, far, |one| one.header.class & ECN)
+}
+
+/// Whether the field says that something between the places was congested.
+fn is_mark((near, far): &(u64, u64)) -> bool {
+    *near != 0 && *far == u64::from(ECN)
 }
 
 /// The changes of one direction.
@@ -130,33 +170,35 @@ impl OfWay<'_> {
         }
     }
 
-    fn packets(&mut self, pairs: &[(&Sighting, &Sighting)]) {
-        const ECN: u8 = 3;
+    fn packets<'s>(&mut self, pairs: impl ExactSizeIterator<Item = (&'s Sighting, &'s Sighting)>) {
         let of = pairs.len() as u64;
-        let mut count = |field, value: fn(&Sighting) -> Option<u64>| {
-            let differ = |(near, far): &&(&Sighting, &Sighting)| {
-                value(near).zip(value(far)).is_some_and(|(near, far)| near != far)
-            };
-            let Some((near, far)) = pairs.iter().find(differ) else { return };
-            let packets = pairs.iter().filter(differ).count() as u64;
-            let (near, far, from_client) = (value(near), value(far), self.from_client);
-            self.changes.push(HeaderChange { field, from_client, near, far, packets, of });
-        };
-        count(HeaderField::TimestampValue, |one| one.marks().timestamp().map(u64::from));
-        count(HeaderField::Dscp, |one| Some((one.header.class >> 2).into()));
-        count(HeaderField::Identification, |one| one.marks().ip_id().map(u64::from));
-        count(HeaderField::Window, |one| Some(one.window.into()));
-        count(HeaderField::Hops, |one| Some(one.header.ttl.into()));
-        let ecn = |one: &Sighting| u64::from(one.header.class & ECN);
-        let differ = pairs.iter().filter(|(near, far)| ecn(near) != ecn(far));
-        let (marked, changed): (Vec<_>, Vec<_>) =
-            differ.partition(|(near, far)| ecn(near) != 0 && ecn(far) == u64::from(ECN));
-        let fields = [(HeaderField::CongestionMark, marked), (HeaderField::Ecn, changed)];
-        for (field, found) in fields {
-            let Some((near, far)) = found.first() else { continue };
-            let (near, far, packets) = (Some(ecn(near)), Some(ecn(far)), found.len() as u64);
-            let from_client = self.from_client;
+        let mut found = FIELDS.map(|_| Differing::default());
+        for (near, far) in pairs {
+            // Most packets differ in their hops at most.
+            if near.is_same_but_for_hops(far) && near.header.ttl == far.header.ttl {
+                continue;
+            }
+            for (values, found) in FIELDS.iter().map(|(_, values)| values).zip(&mut found) {
+                if let Some((one, other)) = values(near, far)
+                    && one != other
+                {
+                    found.packets += 1;
+                    found.first.get_or_insert((one, other));
+                }
+            }
+        }
+        for ((field, _), Differing { packets, first }) in FIELDS.into_iter().zip(found) {
+            let Some((near, far)) = first else { continue };
+            let (near, far, from_client) = (Some(near), Some(far), self.from_client);
             self.changes.push(HeaderChange { field, from_client, near, far, packets, of });
         }
     }
+}
+
+/// Packets whose headers differ in a field.
+#[derive(Default)]
+struct Differing {
+    packets: u64,
+    /// The values of the first of them.
+    first: Option<(u64, u64)>,
 }

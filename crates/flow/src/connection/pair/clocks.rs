@@ -66,10 +66,8 @@ impl ClockPiece {
 }
 
 impl Clocks {
-    /// From packets that passed both places.
-    pub(super) fn of(mut crossings: Vec<Crossing>) -> Clocks {
-        // They come as runs in order, which a stable sort makes use of.
-        crossings.sort_by_key(|one| one.a);
+    /// From packets that passed both places, in the order of A's clock.
+    pub(super) fn of(crossings: impl ExactSizeIterator<Item = Crossing>) -> Clocks {
         let crossings = fastest(crossings);
         let mut pieces = Vec::new();
         let mut rest = &crossings[..];
@@ -227,16 +225,28 @@ fn widest_parts(crossings: &[Crossing]) -> (f64, usize) {
 const MOST_CROSSINGS: usize = 1024;
 
 /// At most some [`MOST_CROSSINGS`] of them, in their order.
-fn fastest(crossings: Vec<Crossing>) -> Vec<Crossing> {
-    if crossings.len() <= 2 * MOST_CROSSINGS {
-        return crossings;
+fn fastest(mut crossings: impl ExactSizeIterator<Item = Crossing>) -> Vec<Crossing> {
+    let count = crossings.len();
+    if count <= 2 * MOST_CROSSINGS {
+        return crossings.collect();
     }
     let mut kept = Vec::new();
-    for bucket in crossings.chunks(crossings.len().div_ceil(MOST_CROSSINGS)) {
-        let forward = bucket.iter().filter(|one| one.is_forward).min_by_key(|one| one.b - one.a);
-        let back = bucket.iter().filter(|one| !one.is_forward).max_by_key(|one| one.b - one.a);
+    let of_span = count.div_ceil(MOST_CROSSINGS);
+    while crossings.len() > 0 {
+        let (mut forward, mut back): (Option<Crossing>, Option<Crossing>) = (None, None);
+        for one in crossings.by_ref().take(of_span) {
+            let ahead = one.b - one.a;
+            if one.is_forward {
+                let is_faster = forward.is_none_or(|best| ahead < best.b - best.a);
+                forward = if is_faster { Some(one) } else { forward };
+            } else {
+                // Of several that are as fast, the last one.
+                let is_faster = back.is_none_or(|best| ahead >= best.b - best.a);
+                back = if is_faster { Some(one) } else { back };
+            }
+        }
         match (forward, back) {
-            (Some(one), Some(other)) if one.a > other.a => kept.extend([*other, *one]),
+            (Some(one), Some(other)) if one.a > other.a => kept.extend([other, one]),
             (one, other) => kept.extend(one.into_iter().chain(other)),
         }
     }
@@ -292,13 +302,18 @@ mod tests {
         (0..seconds * 200).map(of).collect()
     }
 
+    fn clocks(mut crossings: Vec<Crossing>) -> Clocks {
+        crossings.sort_by_key(|one| one.a);
+        Clocks::of(crossings.into_iter())
+    }
+
     #[test]
     fn a_clock_that_was_set_is_found() {
         for (rtt, step) in
             [(40_000_000, 200_000_000), (300_000_000, 200_000_000), (2_000_000, 5 * SECOND)]
         {
             let ahead = |b: i64| if b < 4 * SECOND { 7_000_000 } else { 7_000_000 + step };
-            let clocks = Clocks::of(crossings(10, (rtt / 2, rtt / 2), ahead));
+            let clocks = clocks(crossings(10, (rtt / 2, rtt / 2), ahead));
             let [first, second] = clocks.pieces[..] else { panic!("{clocks:?}") };
             assert!((first.ahead_ns - 7_000_000).abs() < rtt / 100 + 50_000, "{first:?}");
             assert!((second.ahead_ns - 7_000_000 - step).abs() < rtt / 100 + 50_000, "{second:?}");
@@ -310,10 +325,10 @@ mod tests {
     #[test]
     fn packets_of_one_direction_leave_the_error_unknown() {
         let all = crossings(2, (10_000_000, 10_000_000), |_| 0);
-        let clocks = Clocks::of(all.into_iter().filter(|one| one.is_forward).collect());
+        let clocks = clocks(all.into_iter().filter(|one| one.is_forward).collect());
         let [piece] = clocks.pieces[..] else { panic!("{clocks:?}") };
         assert_eq!((piece.error, piece.ahead_ns), (None, 10_000_000));
-        assert!(Clocks::of(Vec::new()).pieces.is_empty());
+        assert!(Clocks::of(std::iter::empty()).pieces.is_empty());
     }
 
     proptest! {
@@ -326,7 +341,7 @@ mod tests {
             back in 100_000..150_000_000_i64,
         ) {
             let of = |b: i64| ahead + b / 1_000_000 * ppm;
-            let clocks = Clocks::of(crossings(20, (there, back), of));
+            let clocks = clocks(crossings(20, (there, back), of));
             prop_assert_eq!(clocks.pieces.len(), 1, "{:?}", clocks);
             let piece = clocks.pieces[0];
             let rtt = Duration::from_nanos((there + back) as u64);

@@ -1,6 +1,6 @@
 //! The course of one direction at both places, over one clock, to be drawn.
 
-use super::copies::Carried;
+use super::segments::Segments;
 use fullpipe_model::units::Duration;
 
 /// More spans than a picture has columns are not kept: they hold the extremes of those beside them.
@@ -41,9 +41,8 @@ pub(super) struct CourseOf {
 
 impl CourseOf {
     /// The sequence numbers of segments with data.
-    pub fn passed(&self, carried: &[Carried]) -> Vec<CourseSpan> {
-        let data = carried.iter().filter(|one| !one.is_empty());
-        self.spans(data.map(|one| (one.at, one.start, one.end)))
+    pub fn passed(&self, segments: &Segments) -> Vec<CourseSpan> {
+        self.spans(segments.with_bytes().map(|(_, one)| (one.at, one.start, one.end)))
     }
 
     /// Values by time, in any order.

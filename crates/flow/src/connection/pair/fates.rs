@@ -1,21 +1,28 @@
 //! What became of each segment between the places, before the first and after the second.
 
 use super::Tap;
-use super::busy::{SentData, busy_part};
-use super::by_start::{ByStart, MOST_LOOKED_AT, near_point};
+use super::answers::Answers;
+use super::busy::{BusyParts, SentData, busy_part};
+use super::by_start::{ByStart, near_point};
 use super::clocks::{Clocks, FARTHEST};
-use super::copies::{BothViews, Carried, ranked, sorted_numbers};
+use super::copies::BothViews;
 use super::course::{CourseOf, WayCourse};
 use super::parted::Parted;
+use super::segments::{Carried, Segments};
+use super::sorted::{ranked, sorted, sorted_numbers};
 use super::way::{QueueDelay, SegmentCount, WayBetween};
-use crate::limit::{Offered, drops, policed};
+use crate::limit::{DropRuns, Offered};
 use fullpipe_model::units::{Bytes, Duration};
 
 /// One direction, from the place nearer to its sender to the other.
 pub(super) struct Comparison<'a> {
-    pub views: &'a BothViews<'a>,
+    pub views: &'a BothViews,
+    /// The other direction, whose acknowledgements answer it.
+    pub back: &'a BothViews,
     /// The place nearer to its sender.
     pub near: Tap,
+    /// Whether the same packet has the same IP identification at both places.
+    pub keeps_ids: bool,
     pub clocks: &'a Clocks,
     /// The first and the last time at which each place captured anything, by A's clock.
     pub spans: [(i64, i64); 2],
@@ -30,28 +37,35 @@ type LostPiece = (i64, i64, i64);
 
 /// Two times that are the same but for how finely they are written.
 const FINE: i64 = 50_000;
+/// What a link carries beside the payload of a segment: headers of Ethernet, IPv4 and TCP with time
+/// stamps. Nearly all segments of data are alike, so it hardly matters.
+const HEADERS: i64 = 66;
 /// What fills a gap sooner was reordered (as Wireshark has it).
 const REORDERED: i64 = 3_000_000;
 
 impl Comparison<'_> {
-    /// What became of its segments.
-    pub fn compared(&self) -> WayBetween {
+    /// What became of its segments. `crossed` are those that passed each place once.
+    pub fn compared(&self, crossed: Vec<(u32, u32)>) -> WayBetween {
         let (near, far) = (self.near(), self.far());
-        let delays = self.delays();
-        let (near_bytes, far_bytes) = (ByStart::new(near), ByStart::new(far));
-        let parted = self.assigned(&near_bytes, &delays);
+        let delays = self.delays(crossed);
+        let busy = self.busy(&delays);
         let mut way = WayBetween {
             sent: self.counted(near.iter().map(|one| one.end - one.start)),
             queue: delays.queue,
-            busy: self.busy(&delays),
-            reordered: delays.reordered(near),
+            busy: busy.map(|parts| parts.busy),
+            waited: busy.map(|parts| parts.waited),
+            reordered: delays.reordered(near, far),
             ..WayBetween::default()
         };
-        let lost = self.between(&parted, &far_bytes, &delays, &mut way);
+        self.acknowledgements(&delays, &mut way);
+        let far_tap = self.near.other();
+        let answers = Answers::new(self.back.of(far_tap), self.views.bases[far_tap.at()]);
+        let (near_bytes, far_bytes) = (ByStart::new(near), ByStart::new(far));
+        let parted = self.assigned(&near_bytes, &delays);
+        let lost = self.between(&parted, &far_bytes, &answers, &delays, &mut way);
         self.extra(&parted, &delays, &mut way);
         self.before(&parted, [&near_bytes, &far_bytes], &mut way);
-        self.after(&parted, &far_bytes, &mut way);
-        self.acknowledgements(&delays, &mut way);
+        self.after(&parted, &far_bytes, &answers, &mut way);
         way.course = self.start.map(|start| self.course(&CourseOf { start }, lost, &delays));
         way
     }
@@ -59,11 +73,8 @@ impl Comparison<'_> {
     /// What it did over time. `lost` is what was lost between the places.
     fn course(&self, course: &CourseOf, lost: Vec<LostPiece>, delays: &Delays) -> WayCourse {
         let (near, far) = (self.near(), self.far());
-        let waited = delays.delayed.iter().map(|one| {
-            let waited = one.delay - delays.least;
-            (near[one.near].at, waited, waited)
-        });
-        let last = near.iter().chain(far).map(|one| one.at).max();
+        let waited = delays.waited(near, far).map(|(_, at, waited)| (at, waited, waited));
+        let last = near.iter().chain(far.iter()).map(|one| one.at).max();
         WayCourse {
             sent: course.passed(near),
             arrived: course.passed(far),
@@ -73,12 +84,12 @@ impl Comparison<'_> {
         }
     }
 
-    fn near(&self) -> &[Carried] {
-        &self.views.carried[self.near.at()]
+    fn near(&self) -> &Segments {
+        self.views.of(self.near)
     }
 
-    fn far(&self) -> &[Carried] {
-        &self.views.carried[self.near.other().at()]
+    fn far(&self) -> &Segments {
+        self.views.of(self.near.other())
     }
 
     fn counted(&self, lengths: impl Iterator<Item = i64>) -> SegmentCount {
@@ -87,27 +98,30 @@ impl Comparison<'_> {
         count
     }
 
-    fn delays(&self) -> Delays {
-        let order = |(a, b): (usize, usize)| if self.near == Tap::A { (a, b) } else { (b, a) };
-        let crossed: Vec<(usize, usize)> = self.views.crossed().map(order).collect();
-        let in_order = sorted_numbers(crossed.len(), |at| crossed[at].0);
-        let delayed = in_order.into_iter().map(|at| {
-            let (near, far) = crossed[at as usize];
-            let arrived = self.far()[far].at;
-            Delayed { near, arrived, delay: arrived - self.near()[near].at }
-        });
-        let delayed: Vec<Delayed> = delayed.filter(|one| one.delay.abs() <= FARTHEST).collect();
-        Delays::new(delayed)
+    fn delays(&self, crossed: Vec<(u32, u32)>) -> Delays {
+        let (near, far) = (self.near(), self.far());
+        let mut passed = crossed;
+        if self.near == Tap::B {
+            passed.iter_mut().for_each(|(a, b)| std::mem::swap(a, b));
+        }
+        if !passed.is_sorted_by_key(|(near, _)| *near) {
+            let in_order = sorted_numbers(passed.len(), |at| passed[at].0);
+            passed = in_order.into_iter().map(|at| passed[at as usize]).collect();
+        }
+        passed.retain(|pair| delay(near, far, *pair).abs() <= FARTHEST);
+        Delays::new(passed, near, far)
     }
 
     /// For how much of the time what is between the places was busy.
-    fn busy(&self, delays: &Delays) -> Option<f64> {
-        let near = self.near();
-        let data = delays.delayed.iter().filter(|one| !near[one.near].is_empty());
-        let data: Vec<SentData> = data
-            .map(|one| SentData { at: near[one.near].at, waited: one.delay - delays.least })
-            .collect();
-        busy_part(&data, self.clocks.round_trip().unwrap_or_default())
+    fn busy(&self, delays: &Delays) -> Option<BusyParts> {
+        let (near, far) = (self.near(), self.far());
+        let data = delays.passed.iter().filter_map(|(at_near, at_far)| {
+            let (sent, arrived) = (near.at(*at_near as usize), far.at(*at_far as usize));
+            let length = if sent.end == arrived.end { sent.end - sent.start + HEADERS } else { 0 };
+            let waited = arrived.at - sent.at - delays.least;
+            (!sent.is_empty()).then_some(SentData { at: sent.at, waited, length })
+        });
+        busy_part(data, self.clocks.round_trip().unwrap_or_default())
     }
 
     /// Gives what arrived to the segments that it was sent as.
@@ -115,28 +129,27 @@ impl Comparison<'_> {
         let (near, far) = (self.near(), self.far());
         let mut parted = Parted::new(near, far);
         let keeps_timestamps = self.views.keeps_timestamps;
-        let keeps_ids = self.keeps_ids();
         // The last first: of several that could have been it, the last one was.
-        for (number, arrived) in far.iter().enumerate().rev().filter(|(_, one)| !one.is_empty()) {
+        for (number, arrived) in far.with_bytes().rev() {
+            let arrived = &arrived;
             let is_sent = |sent: &Carried| {
                 let in_time = arrived.at >= sent.at + delays.least - FINE;
                 let same = |one: Option<u32>, other: Option<u32>| {
                     one.zip(other).is_none_or(|(one, other)| one == other)
                 };
                 let whole = sent.start == arrived.start && sent.end == arrived.end;
-                let id = |one: &Carried| one.ip_id().filter(|_| keeps_ids && whole).map(u32::from);
+                let id =
+                    |one: &Carried| one.ip_id().filter(|_| self.keeps_ids && whole).map(u32::from);
                 in_time
                     && (!keeps_timestamps || same(sent.timestamp(), arrived.timestamp()))
                     && same(id(sent), id(arrived))
             };
-            let mut sent_as = near_bytes.overlapping(arrived).filter(|at| is_sent(&near[*at]));
-            let first = sent_as.next();
-            match sent_as.next() {
-                None => parted.give(number, arrived, near, first.into_iter()),
-                Some(second) => {
-                    let all: Vec<usize> =
-                        first.into_iter().chain([second]).chain(sent_as).collect();
-                    let order = sorted_numbers(all.len(), |at| (near[all[at]].at, all[at]));
+            let mut sent_as = near_bytes.overlapping(arrived).filter(|at| is_sent(&near.at(*at)));
+            match (sent_as.next(), sent_as.next()) {
+                (Some(only), None) => parted.give_to(number, arrived, near, only),
+                (first, second) => {
+                    let all: Vec<usize> = first.into_iter().chain(second).chain(sent_as).collect();
+                    let order = sorted_numbers(all.len(), |at| (near.at(all[at]).at, all[at]));
                     let last_first = order.into_iter().rev().map(|at| all[at as usize]);
                     parted.give(number, arrived, near, last_first);
                 }
@@ -145,36 +158,24 @@ impl Comparison<'_> {
         parted
     }
 
-    /// Whether IPv4's identification is the same at both places, and tells segments apart.
-    fn keeps_ids(&self) -> bool {
-        let ids = |(a, b): (usize, usize)| {
-            let [a, b] = [&self.views.carried[0][a], &self.views.carried[1][b]];
-            let whole = !a.is_empty() && a.start == b.start && a.end == b.end;
-            a.ip_id().filter(|_| whole).zip(b.ip_id())
-        };
-        let ids: Vec<_> = self.views.crossed().filter_map(ids).collect();
-        let same = ids.iter().filter(|(a, b)| a == b).count();
-        let is_counted = ids.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
-        !ids.is_empty() && same == ids.len() && 2 * is_counted >= ids.len() - 1
-    }
-
     /// What did not arrive at the other place. What of it was lost is returned, if it is to be
     /// drawn.
     fn between(
         &self,
         parted: &Parted,
         far_bytes: &ByStart<'_>,
+        answers: &Answers<'_>,
         delays: &Delays,
         way: &mut WayBetween,
     ) -> Vec<LostPiece> {
         let (near, far) = (self.near(), self.far());
         let (began, ended) = self.spans[self.near.other().at()];
         let is_unqueued = way.queue.is_some_and(|queue| queue.most < UNQUEUED);
-        let last_arrived = delays.delayed.last().map_or(0, |one| one.near);
+        let last_arrived = delays.passed.last().map_or(0, |(near, _)| *near as usize);
         let (mut run, mut queues, mut sizes) = (0, Vec::new(), Sizes::default());
-        let (mut offered, mut drawn) = (Vec::new(), Vec::new());
-        for (number, sent) in near.iter().enumerate().filter(|(_, one)| !one.is_empty()) {
-            let pieces = parted.lost[number].pieces(sent);
+        let (mut offered, mut drawn) = (DropRuns::default(), Vec::new());
+        for (number, sent) in near.with_bytes() {
+            let pieces = parted.lost(number, &sent);
             // Its capture was still running when it would have arrived, or what was sent later did.
             let is_seen = sent.at + delays.least >= began
                 && (sent.at + delays.most <= ended || number < last_arrived);
@@ -185,9 +186,9 @@ impl Comparison<'_> {
             }
             for (from, to) in pieces {
                 let piece = sent.part(from, to);
-                let later = far_bytes.overlapping(&piece).map(|at| far[at].at);
+                let later = far_bytes.overlapping(&piece).map(|at| far.at(at).at);
                 let later = later.filter(|at| *at > sent.at).min().unwrap_or(i64::MAX);
-                if self.is_acknowledged(&piece, later) {
+                if answers.have(&piece, later) {
                     way.missed_at_far.add(to - from, self.segment);
                 } else {
                     lost.add(to - from, self.segment);
@@ -207,49 +208,28 @@ impl Comparison<'_> {
             }
             if run == 0 {
                 way.runs += 1;
-                queues.extend(delays.queue_before(number));
+                queues.extend(delays.queue_before(number, near, far));
             }
             run += lost.segments;
             way.lost += lost;
         }
         way.longest_run = way.longest_run.max(run);
         way.nothing_above = sizes.nothing_above(self.segment);
-        way.policed = match &offered[..] {
-            [first, .., last] => policed(&drops(&offered), (first.at, last.at), self.segment),
-            _ => None,
-        };
+        way.policed = offered.policed(self.segment);
         let middle = queues.len() / 2;
         way.queue_at_loss = ranked(&mut queues, middle).map(duration);
         drawn
     }
 
-    /// Whether the receiver had `piece` before its next copy could have answered for it at `later`.
-    fn is_acknowledged(&self, piece: &Carried, later: i64) -> bool {
-        let far = self.near.other().at();
-        let acked = &self.views.acked[far];
-        let at = acked.partition_point(|(_, ack)| *ack < piece.end);
-        if acked.get(at).is_some_and(|(at, _)| *at < later && *at >= piece.at) {
-            return true;
-        }
-        let sacked = &self.views.sacked[far];
-        let from = sacked.partition_point(|(at, ..)| *at < piece.at);
-        let until = sacked.partition_point(|(at, ..)| *at < later);
-        let meanwhile = sacked[from..until.max(from)].iter().take(MOST_LOOKED_AT);
-        meanwhile.copied().any(|(_, from, to)| from <= piece.start && to >= piece.end)
-    }
-
     /// What arrived and had not been seen, or had been counted already.
     fn extra(&self, parted: &Parted, delays: &Delays, way: &mut WayBetween) {
         let (began, ended) = self.spans[self.near.at()];
-        for (number, arrived) in self.far().iter().enumerate() {
-            let sent = arrived.at - delays.least;
-            let is_seen = arrived.at - delays.most >= began && sent <= ended;
-            let count = match parted.could_be[number] {
-                true => &mut way.duplicated,
-                false => &mut way.missed_at_near,
-            };
-            if is_seen && parted.extra[number] > 0 {
-                count.add(parted.extra[number], self.segment);
+        for (number, bytes, could_be) in parted.extras() {
+            let arrived = self.far().at(number).at;
+            let is_seen = arrived - delays.most >= began && arrived - delays.least <= ended;
+            let count = if could_be { &mut way.duplicated } else { &mut way.missed_at_near };
+            if is_seen {
+                count.add(bytes, self.segment);
             }
         }
     }
@@ -264,17 +244,18 @@ impl Comparison<'_> {
         let near = self.near();
         let slow = self.clocks.round_trip().map_or(0, |rtt| (rtt.as_nanos() / 10) as i64 * 9);
         let slow = slow.max(REORDERED);
-        // The most that was sent, with the time.
-        let mut course: Vec<(i64, i64)> = Vec::new();
-        for (number, sent) in near.iter().enumerate().filter(|(_, one)| !one.is_empty()) {
-            let most = course.last().map_or(sent.start, |(_, most)| *most);
+        // Those that went beyond what was sent before.
+        let mut farthest: Vec<u32> = Vec::new();
+        let mut most = i64::MIN;
+        for (number, sent) in near.with_bytes() {
             let is_first = |at: usize| at >= number;
-            let fills = sent.end <= most && near_bytes.overlapping(sent).all(is_first);
-            if fills {
-                let passed = course.partition_point(|(_, most)| *most <= sent.start);
-                let waited = course.get(passed).map_or(0, |(at, _)| sent.at - at);
-                let arrived = |at: usize| parted.extra[at] > 0 && self.far()[at].at < sent.at;
-                let was_missed = far_bytes.overlapping(sent).any(arrived);
+            if sent.end <= most && near_bytes.overlapping(&sent).all(is_first) {
+                let is_before = |at: &u32| near.at(*at as usize).end <= sent.start;
+                let passed = farthest.partition_point(is_before);
+                let passed = farthest.get(passed).map(|at| near.at(*at as usize).at);
+                let waited = passed.map_or(0, |at| sent.at - at);
+                let arrived = |at: usize| parted.is_extra(at) && self.far().at(at).at < sent.at;
+                let was_missed = far_bytes.overlapping(&sent).any(arrived);
                 if was_missed {
                     // The place where it arrived has counted it.
                 } else if waited >= slow {
@@ -283,31 +264,38 @@ impl Comparison<'_> {
                     way.reordered_before.add(sent.end - sent.start, self.segment);
                 }
             }
-            if sent.end > most || course.is_empty() {
-                course.push((sent.at, sent.end.max(most)));
+            if sent.end > most {
+                most = sent.end;
+                farthest.push(number as u32);
             }
         }
     }
 
     /// What passed the second place more than once: the first copy was lost after it, or its answer
     /// did not reach the sender in time.
-    fn after(&self, parted: &Parted, far_bytes: &ByStart<'_>, way: &mut WayBetween) {
+    fn after(
+        &self,
+        parted: &Parted,
+        far_bytes: &ByStart<'_>,
+        answers: &Answers<'_>,
+        way: &mut WayBetween,
+    ) {
         let far = self.far();
-        let answer = self.fastest_answer(far);
-        let is_sent = |at: &usize| !(parted.could_be[*at] && parted.extra[*at] > 0);
+        let answer = answers.fastest(far);
+        let is_sent = |at: &usize| !parted.is_duplicate(*at);
         let mut most = i64::MIN;
-        for (number, again) in far.iter().enumerate().filter(|(_, one)| !one.is_empty()) {
+        for (number, again) in far.with_bytes() {
             let is_new = again.start >= most;
             most = most.max(again.end);
             if is_new || !is_sent(&number) {
                 continue;
             }
-            let before = far_bytes.overlapping(again).filter(|at| *at < number);
-            let Some(first) = before.filter(is_sent).max().map(|at| &far[at]) else { continue };
+            let before = far_bytes.overlapping(&again).filter(|at| *at < number);
+            let Some(first) = before.filter(is_sent).max().map(|at| far.at(at)) else { continue };
             let (from, to) = (first.start.max(again.start), first.end.min(again.end));
             let piece = first.part(from, to);
             // An answer that comes sooner than any could after this copy is the first one's.
-            let count = match self.is_acknowledged(&piece, again.at.saturating_add(answer)) {
+            let count = match answers.have(&piece, again.at.saturating_add(answer)) {
                 true => &mut way.needless,
                 false => &mut way.lost_after,
             };
@@ -315,46 +303,40 @@ impl Comparison<'_> {
         }
     }
 
-    /// The least time from data at the second place to the first acknowledgement of it there.
-    fn fastest_answer(&self, far: &[Carried]) -> i64 {
-        let acked = &self.views.acked[self.near.other().at()];
-        let mut last = 0;
-        let answered = |one: &Carried| {
-            last = near_point(acked, last, |(_, ack)| *ack < one.end);
-            let first = acked.get(last)?;
-            (first.0 >= one.at).then_some(first.0 - one.at)
-        };
-        let times = far.iter().filter(|one| !one.is_empty()).filter_map(answered);
-        times.min().unwrap_or_default().saturating_sub(1)
-    }
-
     /// Segments that only acknowledge: how many there were, and how many did not arrive.
     fn acknowledgements(&self, delays: &Delays, way: &mut WayBetween) {
         let (began, ended) = self.spans[self.near.other().at()];
-        let keeps_timestamps = self.views.keeps_timestamps;
-        let alone = |all: &[Carried]| {
-            let alone = all.iter().filter(|one| one.is_empty());
-            let keys: Vec<(i64, i64, i64)> = alone
-                .filter_map(|one| {
-                    let timestamp = one.timestamp().filter(|_| keeps_timestamps);
-                    Some((one.ack()?, timestamp.map_or(-1, i64::from), one.at))
-                })
-                .collect();
-            let order = sorted_numbers(keys.len(), |at| keys[at]);
-            order.into_iter().map(|at| keys[at as usize]).collect::<Vec<_>>()
-        };
-        let (near, far) = (alone(self.near()), alone(self.far()));
-        let mut rest = &far[..];
-        for (ack, timestamp, at) in &near {
-            let is_seen = at + delays.least >= began && at + delays.most <= ended;
+        let (near, far) = (self.near(), self.far());
+        let [sent, arrived] = [near, far].map(|segments| self.alone(segments));
+        let mut rest = &arrived[..];
+        for number in sent {
+            let one = near.at(number as usize);
+            let is_seen = one.at + delays.least >= began && one.at + delays.most <= ended;
             way.acknowledgements += 1;
-            let key = (ack, timestamp);
-            rest = &rest[near_point(rest, 0, |(ack, timestamp, _)| (ack, timestamp) < key)..];
+            let key = self.acknowledges(&one);
+            let of = |at: &u32| self.acknowledges(&far.at(*at as usize));
+            rest = &rest[near_point(rest, 0, |at| of(at) < key)..];
             match rest.first() {
-                Some((ack, timestamp, _)) if (ack, timestamp) == key => rest = &rest[1..],
+                Some(at) if of(at) == key => rest = &rest[1..],
                 _ => way.acknowledgements_lost += u64::from(is_seen),
             }
         }
+    }
+
+    /// The numbers of those that only acknowledge, by what, and of the same by time.
+    fn alone(&self, segments: &Segments) -> Vec<u32> {
+        let alone = segments.iter().enumerate();
+        let alone = alone.filter(|(_, one)| one.is_empty() && one.ack().is_some());
+        sorted(alone.map(|(number, _)| number), |number| {
+            let one = segments.at(number);
+            (self.acknowledges(&one), one.at)
+        })
+    }
+
+    /// What a segment acknowledges, with its time stamp where that is the same at both places.
+    fn acknowledges(&self, one: &Carried) -> (i64, i64) {
+        let timestamp = one.timestamp().filter(|_| self.views.keeps_timestamps);
+        (one.ack().unwrap_or(i64::MIN), timestamp.map_or(-1, i64::from))
     }
 }
 
@@ -399,17 +381,16 @@ impl Sizes {
     }
 }
 
-/// A segment that passed each place once.
-struct Delayed {
-    /// Its number at the near place.
-    near: usize,
-    arrived: i64,
-    delay: i64,
+/// How long a segment took from the near place to the far one, by its numbers there.
+#[inline]
+fn delay(near: &Segments, far: &Segments, (at_near, at_far): (u32, u32)) -> i64 {
+    far.at(at_far as usize).at - near.at(at_near as usize).at
 }
 
 /// The delays of the segments that passed each place once.
 struct Delays {
-    delayed: Vec<Delayed>,
+    /// Their numbers at the near place, in order, and at the far one.
+    passed: Vec<(u32, u32)>,
     least: i64,
     most: i64,
     /// What packets waited beyond the least.
@@ -417,37 +398,58 @@ struct Delays {
 }
 
 impl Delays {
-    fn new(delayed: Vec<Delayed>) -> Self {
-        let mut delays: Vec<i64> = delayed.iter().map(|one| one.delay).collect();
+    fn new(passed: Vec<(u32, u32)>, near: &Segments, far: &Segments) -> Self {
+        let mut delays: Vec<i64> = passed.iter().map(|pair| delay(near, far, *pair)).collect();
         let least = delays.iter().copied().min().unwrap_or(-FARTHEST);
+        let last = delays.last().copied();
         // Nearly all: single ones may be what they are not, where a capture missed packets. But a
         // queue that grows until the end is longest there.
         let nearly_all = delays.len() * 99 / 100;
-        let most = ranked(&mut delays, nearly_all).unwrap_or(0);
-        let last = delayed.last().map_or(most, |one| one.delay).max(most);
         let past = delays.len().saturating_sub(1);
-        let mut at = |part: usize| Some(duration(ranked(&mut delays, past * part / 100)? - least));
-        let queue = match (at(50), at(95), at(100)) {
-            (Some(median), Some(p95), Some(most)) => Some(QueueDelay { median, p95, most }),
+        let longest = delays.iter().copied().max();
+        // Each place is at most the one before, so it is looked for below that only.
+        let mut until = delays.len();
+        let [most, p95, median] = [nearly_all, past * 95 / 100, past / 2].map(|place| {
+            let found = ranked(&mut delays[..until], place);
+            until = until.min(place + 1);
+            found
+        });
+        let most = most.unwrap_or(0);
+        let last = last.unwrap_or(most).max(most);
+        let queue = match (median, p95, longest) {
+            (Some(median), Some(p95), Some(most)) => {
+                let [median, p95, most] = [median, p95, most].map(|one| duration(one - least));
+                Some(QueueDelay { median, p95, most })
+            }
             _ => None,
         };
-        Delays { delayed, least, most: last + (last - least) / 4, queue }
+        Delays { passed, least, most: last + (last - least) / 4, queue }
+    }
+
+    /// The number of each of them at the near place, when it passed there, and how long it waited.
+    fn waited(&self, near: &Segments, far: &Segments) -> impl Iterator<Item = (usize, i64, i64)> {
+        self.passed.iter().map(move |pair| {
+            let number = pair.0 as usize;
+            (number, near.at(number).at, delay(near, far, *pair) - self.least)
+        })
     }
 
     /// How long the last packet waited that was sent before this one and arrived.
-    fn queue_before(&self, number: usize) -> Option<i64> {
-        let before = self.delayed.partition_point(|one| one.near < number);
-        let last = self.delayed.get(before.checked_sub(1)?)?;
-        Some(last.delay - self.least)
+    fn queue_before(&self, number: usize, near: &Segments, far: &Segments) -> Option<i64> {
+        let before = self.passed.partition_point(|(near, _)| (*near as usize) < number);
+        let last = self.passed.get(before.checked_sub(1)?)?;
+        Some(delay(near, far, *last) - self.least)
     }
 
     /// How many segments with data arrived after one that was sent later.
-    fn reordered(&self, near: &[Carried]) -> u64 {
+    fn reordered(&self, near: &Segments, far: &Segments) -> u64 {
         let mut last = i64::MIN;
         let mut count = 0;
-        for one in self.delayed.iter().filter(|one| !near[one.near].is_empty()) {
-            count += u64::from(one.arrived < last);
-            last = last.max(one.arrived);
+        let with_bytes = |pair: &&(u32, u32)| !near.at(pair.0 as usize).is_empty();
+        for (_, at_far) in self.passed.iter().filter(with_bytes) {
+            let arrived = far.at(*at_far as usize).at;
+            count += u64::from(arrived < last);
+            last = last.max(arrived);
         }
         count
     }

@@ -2,6 +2,7 @@
 
 use super::sighting::{Sighted, SightedWay, Sighting};
 use crate::capture::segment::{Flags, FlowKey};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
@@ -19,41 +20,38 @@ impl Matched {
     /// one with the higher port.
     pub fn client(&self) -> usize {
         let of_b = || self.b.opener().map(|end| end ^ usize::from(self.is_turned));
-        let ports = self.a.ends.map(|end| end.port());
+        let ports = self.a.ends().map(|end| end.port());
         self.a.opener().or_else(of_b).unwrap_or_else(|| usize::from(ports[1] > ports[0]))
     }
 }
 
-type OfTap = HashMap<FlowKey, Vec<Sighted>, foldhash::fast::RandomState>;
-
-/// What was matched, and how many were left at each place.
-pub(super) fn matched(a: OfTap, mut b: OfTap) -> (Vec<Matched>, [usize; 2]) {
-    let mut found = Vec::new();
-    let mut left: Vec<Sighted> = Vec::new();
-    for (key, of_a) in a {
-        let mut of_b = b.remove(&key).unwrap_or_default();
-        for a in of_a {
-            match best_of(&a, &of_b) {
-                Some(at) => {
-                    found.push(Matched { a, b: of_b.swap_remove(at), is_turned: false });
-                }
-                None => left.push(a),
-            }
-        }
-        if !of_b.is_empty() {
-            b.insert(key, of_b);
+/// What was matched, and how many were left at each place. Both come by their first packets.
+pub(super) fn matched(a: Vec<Sighted>, b: Vec<Sighted>) -> (Vec<Matched>, [usize; 2]) {
+    let mut by_key: HashMap<FlowKey, Vec<usize>, foldhash::fast::RandomState> = HashMap::default();
+    for (at, one) in b.iter().enumerate() {
+        by_key.entry(one.key).or_default().push(at);
+    }
+    let mut b: Vec<Option<Sighted>> = b.into_iter().map(Some).collect();
+    let (mut found, mut left) = (Vec::new(), Vec::new());
+    for a in a {
+        let mut none = Vec::new();
+        let of_key = by_key.get_mut(&a.key).unwrap_or(&mut none);
+        let others: Vec<&Sighted> = of_key.iter().filter_map(|at| b[*at].as_ref()).collect();
+        let best = best_of(&a, &others).map(|at| of_key.swap_remove(at));
+        match best.and_then(|at| b[at].take()) {
+            Some(b) => found.push(Matched { a, b, is_turned: false }),
+            None => left.push(a),
         }
     }
-    let rest = b.into_values().flatten().collect();
-    let unmatched = translated(left, rest, &mut found);
-    found.sort_by_key(|one| one.a.began());
+    let unmatched = translated(left, b.into_iter().flatten().collect(), &mut found);
+    found.sort_by_key(|one| one.a.began);
     (found, unmatched)
 }
 
 /// The one of `others`, which have the same addresses and ports, that is `one`: they have parts of
 /// the sequence space in common, or both are alone and have the same SYN, which a firewall numbered
 /// anew.
-fn best_of(one: &Sighted, others: &[Sighted]) -> Option<usize> {
+fn best_of(one: &Sighted, others: &[&Sighted]) -> Option<usize> {
     let in_common = |other: &Sighted| -> usize {
         let ways = one.ways.iter().zip(&other.ways);
         ways.filter(|(a, b)| overlap(a, b)).count()
@@ -124,7 +122,8 @@ fn translated(of_a: Vec<Sighted>, of_b: Vec<Sighted>, found: &mut Vec<Matched>) 
                 }
             }
         }
-        let best = votes.into_iter().max_by_key(|(_, votes)| *votes);
+        // Of several with as many, the first.
+        let best = votes.into_iter().max_by_key(|(which, votes)| (*votes, Reverse(*which)));
         let best = best.filter(|(_, votes)| *votes >= ENOUGH);
         match best.and_then(|((number, is_turned), _)| Some((of_a[number].take()?, is_turned))) {
             Some((a, is_turned)) => found.push(Matched { a, b, is_turned }),

@@ -12,20 +12,24 @@
 //!    bytes, because either capture may have merged segments (segmentation offload), and by its
 //!    time stamp, IP identification and order where bytes were sent more than once.
 //!
-//! Memory is 32 bytes for each packet of a TCP connection while they are read, and some 150 while
-//! they are compared.
+//! Memory is 32 bytes for each packet of a TCP connection while they are read, and less than as
+//! much again while they are compared, for one direction of one connection at a time.
 
+mod answers;
 mod busy;
 mod by_start;
 mod changes;
 mod clocks;
 mod copies;
 mod course;
+mod crossings;
 mod fates;
 mod matching;
 mod paired;
 mod parted;
+mod segments;
 mod sighting;
+mod sorted;
 mod way;
 
 pub use changes::{HeaderChange, HeaderField};
@@ -34,12 +38,9 @@ pub use course::{CourseSpan, WayCourse};
 pub use paired::{PairedCaptures, PairedConnection};
 pub use way::{QueueDelay, SegmentCount, WayBetween};
 
-use crate::capture::segment::{FlowKey, Parsed, Segment};
-use crate::capture::{Layer, Opened, Opener, Packet};
-use crate::connection::filter::Filter;
-use crate::intake::length_behind_link;
+use crate::capture::segment::{FlowKey, Segment};
 use fullpipe_model::units::{Duration, Instant};
-use sighting::{IpHeader, Sighted};
+use sighting::Sighted;
 use std::collections::HashMap;
 
 /// One of the two places at which packets were captured.
@@ -69,8 +70,7 @@ impl Tap {
     }
 }
 
-/// More packets of a capture are not kept: 256 MiB, and some four times that while they are
-/// compared.
+/// More packets of a capture are not kept: 256 MiB.
 const MOST_SIGHTINGS: u64 = 1 << 23;
 
 /// A clock that goes back by more was set back.
@@ -79,9 +79,12 @@ const MOST_OUT_OF_ORDER: Duration = Duration::from_millis(100);
 /// What one place saw.
 #[derive(Debug, Default)]
 struct TapView {
-    opener: Opener,
-    /// The connections, by their ends; several where ports were used again.
-    connections: HashMap<FlowKey, Vec<Sighted>, foldhash::fast::RandomState>,
+    /// The connections, by their first packets; several where ports were used again.
+    connections: Vec<Sighted>,
+    /// The last one between two ends.
+    last_of: HashMap<FlowKey, usize, foldhash::fast::RandomState>,
+    /// That of the packet before: most packets are of the same.
+    last: Option<(FlowKey, usize)>,
     /// The times of the first and the last packet of any kind.
     span: Option<(Instant, Instant)>,
     /// What is added to its clock, which was set back.
@@ -92,19 +95,16 @@ struct TapView {
 }
 
 /// Collects the packets of two captures, and compares them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pairing {
-    filter: Option<Filter>,
     taps: [TapView; 2],
     is_drawn: bool,
 }
 
 impl Pairing {
-    /// Nothing seen yet. `filter` says which connections are meant; it may name the addresses of
-    /// either place.
-    pub fn new(layer: Layer, filter: Option<Filter>) -> Self {
-        let view = || TapView { opener: Opener::new(layer), ..TapView::default() };
-        Pairing { filter, taps: [view(), view()], is_drawn: false }
+    /// Nothing seen yet.
+    pub fn new() -> Self {
+        Pairing::default()
     }
 
     /// The same, which also keeps the course of each direction, to be drawn
@@ -113,10 +113,10 @@ impl Pairing {
         Pairing { is_drawn: true, ..self }
     }
 
-    /// The next packet of one of the captures. Packets of the same capture come in its order.
-    pub fn push(&mut self, tap: Tap, packet: &Packet<'_>) {
-        let filter = self.filter.as_ref();
-        self.taps[tap.at()].push(packet, filter);
+    /// The next packet of one of the captures: its time and, if it is of a connection that is
+    /// meant, the segment in it. Packets of the same capture come in its order.
+    pub fn push(&mut self, tap: Tap, at: Instant, segment: Option<&Segment>) {
+        self.taps[tap.at()].push(at, segment);
     }
 
     /// Compares what both saw.
@@ -126,30 +126,29 @@ impl Pairing {
 }
 
 impl TapView {
-    fn push(&mut self, packet: &Packet<'_>, filter: Option<&Filter>) {
+    fn push(&mut self, at: Instant, segment: Option<&Segment>) {
         self.packets += 1;
-        let at = self.steady(packet.at);
-        let Opened::Ip(ip) = self.opener.open(packet.link_type, packet.data) else { return };
-        let length = length_behind_link(packet.data, ip, packet.original_length);
-        let Parsed::Tcp(segment) = Segment::from_ip(ip, length) else { return };
-        let is_meant = filter.is_none_or(|one| one.matches(segment.source, segment.destination));
-        if segment.is_broken || !is_meant {
-            return;
-        }
+        let at = self.steady(at);
+        let Some(segment) = segment.filter(|one| !one.is_broken) else { return };
         if self.kept == MOST_SIGHTINGS {
             self.left_out += 1;
             return;
         }
         self.kept += 1;
-        let header = IpHeader::of(ip);
-        let (key, by_first) = FlowKey::of(&segment);
-        let of_key = self.connections.entry(key).or_default();
-        if of_key.last().is_none_or(|last| last.is_over_for(&segment, by_first)) {
-            of_key.push(Sighted::new(key.ends()));
-        }
-        if let Some(connection) = of_key.last_mut() {
-            connection.push(at, &segment, header, by_first);
-        }
+        let (key, by_first) = FlowKey::of(segment);
+        let known = match self.last {
+            Some((last, number)) if last == key => Some(number),
+            _ => self.last_of.get(&key).copied(),
+        };
+        let known = known.filter(|at| !self.connections[*at].is_over_for(segment, by_first));
+        let number = known.unwrap_or_else(|| {
+            let number = self.connections.len();
+            self.connections.push(Sighted::new(key, at));
+            self.last_of.insert(key, number);
+            number
+        });
+        self.last = Some((key, number));
+        self.connections[number].push(at, segment, by_first);
     }
 
     /// The time of a packet by a clock that never goes back by more than packets are captured out

@@ -2,9 +2,11 @@
 
 use super::changes::{HeaderChange, changes};
 use super::clocks::{Clocks, nanos};
-use super::copies::{BothViews, PassedBoth};
+use super::copies::{BothViews, MatchedEnds, PassedBoth};
+use super::crossings::Crossings;
 use super::fates::Comparison;
-use super::matching::{Matched, matched};
+use super::matching::matched;
+use super::sighting::Sighting;
 use super::way::WayBetween;
 use super::{Tap, TapView};
 use fullpipe_model::units::{Bytes, Duration, Instant};
@@ -51,7 +53,7 @@ pub struct PairedConnection {
     pub server: [SocketAddr; 2],
     /// When each place saw its first packet, by its own clock.
     #[serde(skip)]
-    pub began: [Option<Instant>; 2],
+    pub began: [Instant; 2],
     /// The place nearer to the client; unknown where nothing tells.
     pub near_client: Option<Tap>,
     /// From the client to the server, where the order of the places is known.
@@ -73,12 +75,11 @@ pub(super) fn compare(taps: [TapView; 2], is_drawn: bool) -> PairedCaptures {
     });
     let [a, b] = taps.map(|tap| tap.connections);
     let (matched, unmatched) = matched(a, b);
-    let passed: Vec<PassedBoth<'_>> = matched.iter().map(PassedBoth::new).collect();
-    let clocks = Clocks::of(passed.iter().flat_map(PassedBoth::crossings).collect());
+    let passed: Vec<PassedBoth> = matched.into_iter().map(PassedBoth::new).collect();
+    let clocks = Clocks::of(Crossings::of(&passed));
     let spans = [spans[0], (clocks.a_of_b(spans[1].0), clocks.a_of_b(spans[1].1))];
-    let connections = matched.iter().zip(passed);
     let common = Common { clocks: &clocks, spans, is_drawn };
-    let connections = connections.map(|(one, passed)| paired(one, passed, &common)).collect();
+    let connections = passed.into_iter().map(|passed| paired(passed, &common)).collect();
     PairedCaptures { packets, left_out, unmatched, set_back, clocks, connections }
 }
 
@@ -89,35 +90,39 @@ struct Common<'a> {
     is_drawn: bool,
 }
 
-fn paired(matched: &Matched, passed: PassedBoth<'_>, common: &Common<'_>) -> PairedConnection {
+fn paired(mut passed: PassedBoth, common: &Common<'_>) -> PairedConnection {
     let Common { clocks, spans, is_drawn } = *common;
-    let PassedBoth { mut directions, near } = passed;
-    directions.iter_mut().for_each(|views| views.set_clock(clocks));
+    passed.set_clock(clocks);
+    let PassedBoth { mut directions, near, ends } = passed;
+    let changes = changes(&directions, ends.client, near);
     let segment = full_segment(&directions);
-    let carried = directions.iter().flat_map(|one| &one.carried).flatten();
-    let start = carried.map(|one| one.at).min().filter(|_| is_drawn);
+    let all = directions.iter().flat_map(|one| &one.at).flat_map(|one| &one.way.sightings);
+    let start = is_drawn.then(|| all.map(|one| one.at).min()).flatten();
     let ways = [0, 1].map(|way| {
         let near = if way == 0 { near? } else { near?.other() };
-        let views = &directions[way];
-        Some(Comparison { views, near, clocks, spans, segment, start }.compared())
+        let keeps_ids = directions[way].keeps_ids();
+        let crossed = directions[way].take_crossed();
+        let (views, back) = (&directions[way], &directions[1 - way]);
+        let comparison = Comparison { views, back, near, keeps_ids, clocks, spans, segment, start };
+        Some(comparison.compared(crossed))
     });
     let [first, second] = only_what_is_known(ways);
     // Which of A's ends is the client, and which of B's.
-    let client = matched.client();
-    let of_b = client ^ usize::from(matched.is_turned);
+    let MatchedEnds { of: [of_a, of_b], is_turned, client, began } = ends;
+    let client_of_b = client ^ usize::from(is_turned);
     let (to_server, to_client) = if client == 0 { (first, second) } else { (second, first) };
-    let clients = [matched.a.ends[client], matched.b.ends[of_b]];
-    let servers = [matched.a.ends[1 - client], matched.b.ends[1 - of_b]];
+    let clients = [of_a[client], of_b[client_of_b]];
+    let servers = [of_a[1 - client], of_b[1 - client_of_b]];
     let is_translated = clients[0] != clients[1] || servers[0] != servers[1];
     let translated = is_translated.then(HeaderChange::of_addresses);
     PairedConnection {
         client: clients,
         server: servers,
-        began: [matched.a.began(), matched.b.began()],
+        began,
         near_client: near.map(|near| if client == 0 { near } else { near.other() }),
         to_server,
         to_client,
-        changes: translated.into_iter().chain(changes(&directions, client, near)).collect(),
+        changes: translated.into_iter().chain(changes).collect(),
     }
 }
 
@@ -140,16 +145,16 @@ fn only_what_is_known(mut ways: [Option<WayBetween>; 2]) -> [Option<WayBetween>;
 const USUAL_SEGMENT: u64 = 1460;
 
 /// The payload of a full segment: by what the SYNs agreed to, or the largest that both places saw.
-fn full_segment(directions: &[BothViews<'_>; 2]) -> u64 {
-    let syns = directions.iter().flat_map(|one| one.ways).filter_map(|way| way.syn);
-    let agreed = syns.clone().filter_map(|syn| syn.mss).map(Bytes::get).min();
-    let with_timestamps = directions.iter().flat_map(|one| one.ways);
-    let stamped = with_timestamps.flat_map(|way| way.sightings.last());
-    let has_timestamps = stamped.clone().any(|one| one.marks().timestamp().is_some());
+fn full_segment(directions: &[BothViews; 2]) -> u64 {
+    let mut ways = directions.iter().flat_map(|one| &one.at).map(|one| &one.way);
+    let syns = ways.clone().filter_map(|way| way.syn);
+    let agreed = syns.filter_map(|syn| syn.mss).map(Bytes::get).min();
+    let is_stamped = |one: &Sighting| one.marks().timestamp().is_some();
+    let has_timestamps = ways.any(|way| way.sightings.last().is_some_and(is_stamped));
     // The option takes 12 bytes with its padding (RFC 7323 appendix A).
     let agreed = agreed.map(|mss| mss.saturating_sub(if has_timestamps { 12 } else { 0 }));
     let largest = |tap: usize| {
-        let sightings = directions.iter().flat_map(|one| &one.ways[tap].sightings);
+        let sightings = directions.iter().flat_map(|one| &one.at[tap].way.sightings);
         sightings.map(|one| u64::from(one.payload)).max().unwrap_or_default()
     };
     agreed.unwrap_or_else(|| match largest(0).min(largest(1)) {

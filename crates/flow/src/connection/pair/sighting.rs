@@ -1,37 +1,17 @@
 //! What one place saw of a connection.
 
-use crate::capture::segment::{Flags, SackBlocks, Segment, SequenceNumber, TcpOptions};
+use super::clocks::{Clocks, nanos};
+use crate::capture::segment::{
+    Flags, FlowKey, IpHeader, SackBlocks, Segment, SequenceNumber, TcpOptions,
+};
 use fullpipe_model::units::{Bytes, Instant};
 use std::net::SocketAddr;
-
-/// The fields of an IP header that the path may change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct IpHeader {
-    /// Time to live, or hop limit.
-    pub ttl: u8,
-    /// DSCP and ECN.
-    pub class: u8,
-}
-
-impl IpHeader {
-    /// Of a packet that begins with its IP header.
-    pub fn of(ip: &[u8]) -> IpHeader {
-        match ip {
-            [first, class, ..] if first >> 4 == 4 => {
-                IpHeader { ttl: ip.get(8).copied().unwrap_or_default(), class: *class }
-            }
-            [first, second, _, _, _, _, _, ttl, ..] if first >> 4 == 6 => {
-                IpHeader { ttl: *ttl, class: first << 4 | second >> 4 }
-            }
-            _ => IpHeader::default(),
-        }
-    }
-}
 
 /// One packet of a connection, as one place saw it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sighting {
-    pub at: Instant,
+    /// Nanoseconds, by the clock of its place until [`SightedWay::set_clock`].
+    pub at: i64,
     pub seq: SequenceNumber,
     pub ack: SequenceNumber,
     pub payload: u32,
@@ -57,7 +37,7 @@ const HAS_TIMESTAMP: u8 = 1;
 const HAS_IP_ID: u8 = 2;
 
 impl Sighting {
-    fn of(at: Instant, segment: &Segment, header: IpHeader) -> Sighting {
+    fn of(at: i64, segment: &Segment) -> Sighting {
         let timestamp = segment.options.timestamps.map(|(tsval, _)| tsval);
         let has = u8::from(timestamp.is_some()) * HAS_TIMESTAMP
             + u8::from(segment.ip_id.is_some()) * HAS_IP_ID;
@@ -70,7 +50,7 @@ impl Sighting {
             window: segment.window,
             ip_id: segment.ip_id.unwrap_or_default(),
             flags: segment.flags,
-            header,
+            header: segment.ip,
             has,
         }
     }
@@ -78,6 +58,13 @@ impl Sighting {
     /// What tells it from a copy.
     pub fn marks(&self) -> Marks {
         Marks { tsval: self.tsval, ip_id: self.ip_id, has: self.has }
+    }
+
+    /// Whether the other place's header says the same, hops apart.
+    #[inline]
+    pub fn is_same_but_for_hops(&self, other: &Sighting) -> bool {
+        let of = |one: &Sighting| (one.tsval, one.window, one.ip_id, one.header.class, one.has);
+        of(self) == of(other)
     }
 
     /// What it takes of the sequence space: payload, SYN and FIN.
@@ -117,20 +104,37 @@ pub(super) struct SightedWay {
     pub syn: Option<Syn>,
     pub sightings: Vec<Sighting>,
     /// SACK blocks, with the time of the segment that they came with.
-    pub sacks: Vec<(Instant, SackBlocks)>,
+    pub sacks: Vec<(i64, SackBlocks)>,
+}
+
+impl SightedWay {
+    /// Makes all times those of A's clock, where they are B's.
+    pub fn set_clock(&mut self, clocks: &Clocks) {
+        let sightings = self.sightings.iter_mut().map(|one| &mut one.at);
+        for at in sightings.chain(self.sacks.iter_mut().map(|(at, _)| at)) {
+            *at = clocks.a_of_b(*at);
+        }
+    }
 }
 
 /// A connection at one place.
 #[derive(Debug)]
 pub(super) struct Sighted {
-    pub ends: [SocketAddr; 2],
+    pub key: FlowKey,
+    /// When its first packet came.
+    pub began: Instant,
     /// What the first end sent, and what the second did.
     pub ways: [SightedWay; 2],
 }
 
 impl Sighted {
-    pub fn new(ends: [SocketAddr; 2]) -> Self {
-        Sighted { ends, ways: Default::default() }
+    pub fn new(key: FlowKey, began: Instant) -> Self {
+        Sighted { key, began, ways: Default::default() }
+    }
+
+    /// The first end, and the second.
+    pub fn ends(&self) -> [SocketAddr; 2] {
+        self.key.ends()
     }
 
     /// Whether `segment` begins another connection between the same ports.
@@ -140,8 +144,12 @@ impl Sighted {
         opens && way.syn.map_or(!way.sightings.is_empty(), |syn| syn.seq != segment.seq)
     }
 
-    pub fn push(&mut self, at: Instant, segment: &Segment, header: IpHeader, by_first: bool) {
+    pub fn push(&mut self, at: Instant, segment: &Segment, by_first: bool) {
+        let at = nanos(at);
         let way = &mut self.ways[usize::from(!by_first)];
+        if way.sightings.is_empty() {
+            self.began = self.began.min(Instant::from_nanos(at as u64));
+        }
         if segment.flags.any(Flags::SYN) && way.syn.is_none() {
             let TcpOptions { mss, window_scale, sack_permitted, timestamps, .. } = segment.options;
             way.syn = Some(Syn {
@@ -157,16 +165,11 @@ impl Sighted {
         if !segment.options.sack.is_empty() {
             way.sacks.push((at, segment.options.sack));
         }
-        way.sightings.push(Sighting::of(at, segment, header));
+        way.sightings.push(Sighting::of(at, segment));
     }
 
     fn way(&self, by_first: bool) -> &SightedWay {
         &self.ways[usize::from(!by_first)]
-    }
-
-    /// When its first packet came.
-    pub fn began(&self) -> Option<Instant> {
-        self.ways.iter().filter_map(|way| way.sightings.first()).map(|first| first.at).min()
     }
 
     /// Which of its ends opened it; unknown without a SYN.

@@ -1,7 +1,7 @@
 //! A download whose every packet's fate is known, as two places captured it.
 
 use super::*;
-use crate::capture::LinkType;
+use crate::capture::segment::Parsed;
 use fullpipe_model::units::Bytes;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -295,18 +295,23 @@ impl Simulated {
     }
 
     fn paired(&self) -> PairedCaptures {
-        self.paired_by(Pairing::new(Layer::Inner, None))
+        self.paired_by(Pairing::new())
     }
 
     fn paired_by(&self, mut pairing: Pairing) -> PairedCaptures {
         for tap in Tap::ALL {
             for (at, data, original_length) in self.captured(tap) {
-                let link_type = LinkType::RAW;
-                pairing.push(tap, &Packet { at, link_type, data: &data, original_length });
+                push(&mut pairing, tap, at, &data, original_length);
             }
         }
         pairing.finish()
     }
+}
+
+/// Gives it a packet that begins with its IP header.
+fn push(pairing: &mut Pairing, tap: Tap, at: Instant, ip: &[u8], length: usize) {
+    let Parsed::Tcp(segment) = Segment::from_ip(ip, length) else { panic!("no segment: {ip:?}") };
+    pairing.push(tap, at, Some(&segment));
 }
 
 /// Neighbours with the same time stamp as one, as GRO and TSO have them.
@@ -400,15 +405,14 @@ fn what_is_too_large_for_the_path_is_told_from_other_losses() {
 #[test]
 fn a_clock_that_was_set_back_is_found() {
     let world = Simulated::of(World { lost: 10, ..World::default() });
-    let mut pairing = Pairing::new(Layer::Inner, None);
+    let mut pairing = Pairing::new();
     for tap in Tap::ALL {
         let captured = world.captured(tap);
         let half = captured.len() / 2;
         for (number, (at, data, original_length)) in captured.into_iter().enumerate() {
             let is_set = tap == Tap::B && number >= half;
             let at = at.saturating_sub(Duration::from_secs(if is_set { 5 } else { 0 }));
-            pairing
-                .push(tap, &Packet { at, link_type: LinkType::RAW, data: &data, original_length });
+            push(&mut pairing, tap, at, &data, original_length);
         }
     }
     let paired = pairing.finish();
@@ -439,7 +443,7 @@ fn a_course_is_that_of_the_packets() {
     let world = World { lost: 20, segments: 1500, ahead: 5000 * MS, ..World::default() };
     let world = Simulated::of(world);
     assert!(world.paired().connections[0].to_client.as_ref().unwrap().course.is_none());
-    let paired = world.paired_by(Pairing::new(Layer::Inner, None).drawn());
+    let paired = world.paired_by(Pairing::new().drawn());
     let way = paired.connections[0].to_client.as_ref().unwrap();
     let course = way.course.as_ref().unwrap();
     assert_eq!(course.lost.len() as u64, way.lost.segments);
@@ -465,7 +469,7 @@ fn a_course_is_that_of_the_packets() {
 fn what_is_drawn_as_lost_is_what_is_counted() {
     for (seed, missed) in [(1, 15), (2, 15), (3, 0)] {
         let world = World { seed, lost: 15, missed_by_client: missed, ..World::default() };
-        let drawn = Pairing::new(Layer::Inner, None).drawn();
+        let drawn = Pairing::new().drawn();
         let paired = Simulated::of(World { segments: 1500, ..world }).paired_by(drawn);
         let way = paired.connections[0].to_client.as_ref().unwrap();
         assert_eq!(way.missed_at_far.segments > 0, missed > 0, "{way:?}");
@@ -477,14 +481,13 @@ fn what_is_drawn_as_lost_is_what_is_counted() {
 #[test]
 fn nothing_is_said_of_one_place_alone() {
     let world = Simulated::of(World::default());
-    let mut pairing = Pairing::new(Layer::Inner, None);
+    let mut pairing = Pairing::new();
     for (at, data, original_length) in world.captured(Tap::A) {
-        pairing
-            .push(Tap::A, &Packet { at, link_type: LinkType::RAW, data: &data, original_length });
+        push(&mut pairing, Tap::A, at, &data, original_length);
     }
     let paired = pairing.finish();
     assert_eq!((paired.connections.len(), paired.unmatched), (0, [1, 0]));
-    assert!(Pairing::new(Layer::Inner, None).finish().connections.is_empty());
+    assert!(Pairing::new().finish().connections.is_empty());
 }
 
 proptest! {

@@ -51,10 +51,14 @@ pub struct WayBetween {
     pub acknowledgements_missed: u64,
     /// How long packets waited between the places, beyond the fastest.
     pub queue: Option<QueueDelay>,
-    /// The part of the time, from the first data to the last, in which some waited there: what
-    /// they waited for was busy. It is rather too small than too large: a single packet that was
-    /// not delayed ends the wait of those around it. `None` of little data.
+    /// The part of the time, from the first data to the last, in which what is between the places
+    /// was busy: data waited there, or took the time that the slowest link's rate, where packets
+    /// behind one another show it, makes of it. It is rather too small than too large. `None` of
+    /// little data.
     pub busy: Option<f64>,
+    /// The part of that time in which data waited there, which says that what is between holds it;
+    /// rather too small, too, as a queue that is short beside what else delays packets is not seen.
+    pub waited: Option<f64>,
     /// The policer that dropped what was lost, where nothing queued and what passed shows one.
     pub policed: Option<Policed>,
     /// What it did over time, where that was asked for ([`super::Pairing::drawn`]).

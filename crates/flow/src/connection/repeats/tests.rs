@@ -19,6 +19,7 @@ fn sent(from: u32, stamp: u32) -> Segment {
         destination: end,
         ip_id: None,
         ce: false,
+        ip: Default::default(),
         seq: seq(from),
         ack: seq(0),
         flags: Flags::ACK,

@@ -47,7 +47,7 @@ fn paired(of: impl FnOnce(&mut WayBetween)) -> PairedCaptures {
         connections: vec![PairedConnection {
             client: [end(2, 41_892), translated],
             server: [end(1, 443); 2],
-            began: [None; 2],
+            began: [Instant::ZERO; 2],
             near_client: Some(Tap::A),
             to_server: Some(to_server),
             to_client: Some(to_client),
@@ -122,15 +122,47 @@ fn a_page_has_the_answer_the_pictures_and_nothing_of_a_foreign_text_as_markup() 
     for (language, words) in
         [(Language::English, "lost between"), (Language::Chinese, "两处之间丢失")]
     {
-        let page = report.html(language);
+        let page = both_page(&[report], language);
         assert_eq!(page.matches("<svg").count(), 2, "sequence numbers, and what waited");
         assert!(page.contains(words) && page.contains("203.0.113.9:61000"), "{page}");
         assert!(!page.contains("<script") && !page.contains('\u{1b}'), "{page}");
         // Nothing is loaded.
         assert!(!page.contains("src=") && !page.contains("href=") && !page.contains("@import"));
     }
-    let few = BothReport { top: 0, ..report }.html(Language::English);
+    let few = both_page(&[BothReport { top: 0, ..report }], Language::English);
     assert!(few.contains("1 more lost no more than these") && !few.contains("<svg"), "{few}");
+}
+
+/// Three places are two parts, in the order of the places, and the head says in which of them
+/// segments were lost.
+#[test]
+fn several_places_are_one_page() {
+    let alone =
+        |paired: PairedCaptures| paired.with(|paired| AnsweredPair { paired, answer: None });
+    let [none, some] = [0, 54].map(|lost| alone(paired(|way| way.lost = count(lost))));
+    let parts = [
+        BothReport { names: ["<i>server", "gate"], paired: &none, top: 5 },
+        BothReport { names: ["gate", "client"], paired: &some, top: 5 },
+    ];
+    for (language, words) in [
+        (Language::English, "54 segments were lost between the two"),
+        (Language::Chinese, "两处之间丢失 54 个报文段"),
+    ] {
+        let page = both_page(&parts, language);
+        let title = "<h1>&lt;i&gt;server, gate, client</h1>";
+        assert!(page.contains(title) && !page.contains("<i>"), "{page}");
+        let (contents, rest) = page.split_once("</ul>").unwrap();
+        let list: Vec<&str> = contents.lines().filter(|line| line.starts_with("<li>")).collect();
+        assert_eq!(list.len(), 2, "{page}");
+        assert!(list[1].contains(words) && !list[0].contains("54"), "{page}");
+        // Each link leads to a part, and nothing else is linked.
+        for (number, item) in list.iter().enumerate() {
+            assert!(item.contains(&format!("href=\"#part-{number}\"")), "{page}");
+            assert_eq!(rest.matches(&format!("id=\"part-{number}\"")).count(), 1, "{page}");
+        }
+        assert_eq!(page.matches("href=").count(), 2);
+        assert_eq!(page.matches("<h3>").count(), 2, "a connection in each part");
+    }
 }
 
 /// The reason follows from what came just before the losses, and from their sizes.
