@@ -1,16 +1,19 @@
 //! A recording as the input: samples of sockets, one a line, that `fullpipe why --record` wrote,
 //! with a note of what the host knew of each socket beside them.
 //!
-//! No capture begins with `{`, so the first byte tells a recording. All of it is in memory at once,
-//! because a socket's verdict rests on all of its samples.
+//! No capture begins with `{`, so the first byte tells a recording. A log of `ss -tin` is one, too:
+//! text in which ss's own lines stand ([`crate::ss_log`]). All of it is in memory at once, because a
+//! socket's verdict rests on all of its samples.
 
 use crate::drive::End;
 use crate::error::Error;
 use crate::origin::Origin;
+use crate::ss_log;
 use fullpipe_flow::capture::ReadError;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::diagnosis::live::{Note, connections};
 use fullpipe_flow::{Config, Counts};
+use fullpipe_model::observe::ss::{OPENING, could_be_log, is_log};
 use fullpipe_model::observe::{ParseSampleError, Sample};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
@@ -18,7 +21,7 @@ use std::io::{BufRead, BufReader, Read as _};
 /// The first byte of a line of JSON.
 const FIRST: u8 = b'{';
 /// A line of a recording has some 1.5 kB.
-const LINE_MAX: u64 = 1 << 16;
+pub(crate) const LINE_MAX: u64 = 1 << 16;
 /// The most lines of a recording that are read, samples and notes: 3 GB of memory.
 pub const SAMPLES_MAX: u64 = 4_000_000;
 
@@ -30,14 +33,35 @@ pub type Recorded = (Vec<DiagnosedConnection>, End);
 
 /// The [`Read`] that there is.
 pub fn read_only(origins: &mut Vec<Origin>, config: &Config) -> Option<Recorded> {
-    only(origins).map(|(name, lines)| read(name, lines, config))
+    only(origins).map(|(name, form, lines)| match form {
+        RecordedForm::Samples => read(name, lines, config),
+        RecordedForm::SsLog => ss_log::read(name, lines, config),
+    })
 }
 
 /// The lines of a recording.
-type Lines = Box<dyn BufRead + Send>;
+pub(crate) type Lines = Box<dyn BufRead + Send>;
+
+/// What a recording's lines are.
+enum RecordedForm {
+    /// One sample each.
+    Samples,
+    /// What ss prints.
+    SsLog,
+}
+
+impl RecordedForm {
+    /// By how it begins; `None` of a capture.
+    fn of(opening: &[u8]) -> Option<RecordedForm> {
+        match opening.first() {
+            Some(&FIRST) => Some(RecordedForm::Samples),
+            _ => is_log(opening).then_some(RecordedForm::SsLog),
+        }
+    }
+}
 
 /// The only origin, with its name, if it is a recording; otherwise the origins stay as they are.
-fn only(origins: &mut Vec<Origin>) -> Option<(String, Lines)> {
+fn only(origins: &mut Vec<Origin>) -> Option<(String, RecordedForm, Lines)> {
     if origins.len() != 1 {
         return None;
     }
@@ -46,31 +70,49 @@ fn only(origins: &mut Vec<Origin>) -> Option<(String, Lines)> {
             // A pipe can be opened once only, and so is left to whoever reads packets.
             let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
             let opened = is_file.then(|| File::open(&path).ok()).flatten();
-            let lines = opened.map(BufReader::new).and_then(begins_a_line);
+            let told = opened.and_then(|file| told(Box::new(file)).ok());
             let name = path.display().to_string();
-            if lines.is_none() {
+            if told.is_none() {
                 origins.push(Origin::File(path));
             }
-            Some((name, Box::new(lines?)))
+            let (form, lines) = told?;
+            Some((name, form, lines))
         }
-        Origin::Reader(name, source) => {
-            let mut source = source;
-            let mut first = [0];
-            // An error is met again, and told, by whoever reads packets.
-            let known = matches!(source.read(&mut first), Ok(1));
-            let whole = std::io::Cursor::new(first).take(known.into()).chain(source);
-            if known && first[0] == FIRST {
-                return Some((name, Box::new(BufReader::new(whole))));
+        Origin::Reader(name, source) => match told(source) {
+            Ok((form, lines)) => Some((name, form, lines)),
+            Err(whole) => {
+                origins.push(Origin::Reader(name, whole));
+                None
             }
-            origins.push(Origin::Reader(name, Box::new(whole)));
-            None
-        }
+        },
     }
 }
 
-fn begins_a_line(mut file: BufReader<File>) -> Option<BufReader<File>> {
-    let is_line = file.fill_buf().is_ok_and(|bytes| bytes.first() == Some(&FIRST));
-    is_line.then_some(file)
+/// Something to read.
+type Source = Box<dyn std::io::Read + Send>;
+
+/// Reads as much of a source as tells whether it is a recording. What is none is given back whole.
+fn told(mut source: Source) -> Result<(RecordedForm, Lines), Source> {
+    let mut opening = vec![0; OPENING];
+    let mut length = 0;
+    // A pipe gives a little at a time. An error is met again, and told, by whoever reads packets.
+    while let Some(free) = opening.get_mut(length..).filter(|free| !free.is_empty()) {
+        match source.read(free) {
+            Ok(0) | Err(_) => break,
+            Ok(more) => length += more,
+        }
+        let so_far = &opening[..length];
+        if !could_be_log(so_far) || RecordedForm::of(so_far).is_some() {
+            break;
+        }
+    }
+    opening.truncate(length);
+    let form = RecordedForm::of(&opening);
+    let whole = std::io::Cursor::new(opening).chain(source);
+    match form {
+        Some(form) => Ok((form, Box::new(BufReader::new(whole)))),
+        None => Err(Box::new(whole)),
+    }
 }
 
 /// Reads and diagnoses a recording. What stands before a line that is no sample is analysed.

@@ -131,11 +131,20 @@ pub enum Warning {
     /// Nothing was captured: samples of its sockets are all that is known. What takes packets is
     /// not known, and counts of it are zero.
     NoPackets,
+    /// The samples are looks at a socket that somebody logged (`ss -tin`): far apart, and without
+    /// what its application asked for and its host's settings.
+    SocketLog,
+    /// There is one look at the socket, so shares are of the time that it was busy.
+    OneLook,
+    /// The log has no counters of the time that the window and the send buffer held the sender.
+    NoCounters,
+    /// The log is of the socket that receives: it does not show what held the sender.
+    ReceiverLog,
 }
 
 impl Warning {
     /// Every warning, in the order of the type.
-    pub const ALL: [Warning; 8] = [
+    pub const ALL: [Warning; 12] = [
         Warning::OffloadSuperPackets,
         Warning::CaptureDropped,
         Warning::CapturedTwice,
@@ -144,6 +153,10 @@ impl Warning {
         Warning::WindowScaleRefused,
         Warning::HeadersCut,
         Warning::NoPackets,
+        Warning::SocketLog,
+        Warning::OneLook,
+        Warning::NoCounters,
+        Warning::ReceiverLog,
     ];
 
     /// The stable name in results.
@@ -157,6 +170,10 @@ impl Warning {
             Warning::WindowScaleRefused => "window_scale_refused",
             Warning::HeadersCut => "headers_cut",
             Warning::NoPackets => "no_packets",
+            Warning::SocketLog => "socket_log",
+            Warning::OneLook => "one_look",
+            Warning::NoCounters => "no_counters",
+            Warning::ReceiverLog => "receiver_log",
         }
     }
 
@@ -190,6 +207,22 @@ impl Warning {
             Warning::NoPackets => {
                 "samples of a socket are no packets: a point of the sequence graph is a sample, bytes on the wire are \
                  estimated, and labels and losses are not counted; a capture has them"
+            }
+            Warning::SocketLog => {
+                "a log of ss has looks that are far apart, and neither what the application asked of its socket nor its \
+                 host's settings: shares follow from the kernel's counters, what they leave open is named only where both \
+                 looks around it agree, and causes are not told; fullpipe why has them"
+            }
+            Warning::OneLook => {
+                "there is one look at this socket: shares are of all the time that it was busy since it was opened, and \
+                 pauses of its application are not known; log several looks with a line of date before each"
+            }
+            Warning::NoCounters => {
+                "the log has no busy, rwnd_limited and sndbuf_limited (Linux 4.10 and its ss print them): for how long the \
+                 receive window or the send buffer held the sender is not known"
+            }
+            Warning::ReceiverLog => {
+                "the log is of the receiver's socket, which does not count what holds the sender: log ss -tin at the sender"
             }
         }
     }

@@ -14,6 +14,7 @@ mod memory;
 mod process;
 mod reasons;
 mod socket_options;
+pub mod ss;
 mod state;
 mod tcp_info;
 

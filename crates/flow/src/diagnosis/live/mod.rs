@@ -14,12 +14,14 @@ mod recording;
 
 pub use host::HostFacts;
 pub use note::Note;
-pub use recording::connections;
+pub use recording::{connections, connections_of_looks};
 
 use crate::account::{AccountPart, LiveAccount};
 use crate::diagnosis::{Diagnosis, Explanation, Site, Sockets, SubCause};
 use crate::finding::{Finding, Headline, Remedy};
-use crate::limit::{Candidate, Cause, Interval, Limit, PathHint, Verdict};
+use crate::limit::{
+    Candidate, Cause, Interval, Limit, PathHint, Verdict, from_looks, from_receiver_looks,
+};
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::{Process, Sample, SocketOptions, TcpInfo};
 use fullpipe_model::tune::{HostSettings, MeasuredPath};
@@ -307,6 +309,16 @@ impl Observed<'_> {
             }
             End::Receiver => Diagnosis::from_receiver(self.samples, interval, hint),
         }
+    }
+
+    /// The same of looks that are far apart, as people log them.
+    fn diagnosis_of_looks(&self) -> Option<Diagnosis> {
+        let verdict = match self.role {
+            End::Sender => from_looks(self.samples, self.other),
+            End::Receiver if self.other.len() > 1 => from_looks(self.other, self.samples),
+            End::Receiver => from_receiver_looks(self.samples),
+        };
+        Some(Diagnosis { verdict, ..self.diagnosis()? })
     }
 
     /// The states in which the socket was seen.

@@ -5,6 +5,10 @@
 //! samples is in the [`Note`]s of the recording: settings, and what applications asked. A socket
 //! without one lacks the causes that rest on it.
 
+mod looks;
+
+pub use looks::connections_of_looks;
+
 use super::{HostFacts, Note, Observed, mean_goodput, path, role};
 use crate::connection::{
     Close, Connection, Counted, Direction, DirectionFacts, Label, LabelCounts, Place, RttFacts,
@@ -28,6 +32,8 @@ struct RecordedSocket {
     /// The number of its first sample among all, from 1.
     first: u64,
     samples: Vec<Sample>,
+    /// Whether one look stands for its whole life.
+    is_life: bool,
 }
 
 /// The connections in `samples`, in the order of their first samples, with the points of their
@@ -42,12 +48,30 @@ pub fn connections(
     notes: &[Note],
     trace: Option<TraceBounds>,
 ) -> Vec<DiagnosedConnection> {
-    let sockets = by_socket(samples);
+    let mut sockets = by_socket(samples);
+    sockets.retain(|socket| socket.samples.len() > 1);
     let notes = by_time(notes);
-    let ends = by_ends(&sockets);
     let mut found = Vec::new();
+    for (at, role, other) in those_that_answer(&sockets) {
+        let socket = &sockets[at];
+        let samples = &socket.samples;
+        let note = note(&notes, samples);
+        let asked = note.and_then(|note| note.asked);
+        let settings = note.and_then(|note| note.settings.as_ref());
+        let seen = Observed { role, samples, other, asked, settings, host: HostFacts::default() };
+        let diagnosis = seen.diagnosis();
+        found.extend(diagnosed(&seen, diagnosis, found.len() as u64, socket.first, trace));
+    }
+    found
+}
+
+/// The sockets that answer for their connections, with their roles and the samples of the other
+/// ends.
+fn those_that_answer(sockets: &[RecordedSocket]) -> Vec<(usize, End, &[Sample])> {
+    let ends = by_ends(sockets);
+    let mut answering = Vec::new();
     for (at, socket) in sockets.iter().enumerate() {
-        let other = other_end(&sockets, &ends, at);
+        let other = other_end(sockets, &ends, at);
         let role = role(&socket.samples);
         // Of two ends of one connection the sender's counters tell more, so that one answers.
         if let Some(other) = other {
@@ -58,14 +82,9 @@ pub fn connections(
             }
         }
         let other = other.map_or(&[][..], |other| &sockets[other].samples);
-        let samples = &socket.samples;
-        let note = note(&notes, samples);
-        let asked = note.and_then(|note| note.asked);
-        let settings = note.and_then(|note| note.settings.as_ref());
-        let seen = Observed { role, samples, other, asked, settings, host: HostFacts::default() };
-        found.extend(diagnosed(&seen, found.len() as u64, socket.first, trace));
+        answering.push((at, role, other));
     }
-    found
+    answering
 }
 
 fn by_socket(samples: impl IntoIterator<Item = Sample>) -> Vec<RecordedSocket> {
@@ -77,13 +96,12 @@ fn by_socket(samples: impl IntoIterator<Item = Sample>) -> Vec<RecordedSocket> {
         let follows =
             |at: &usize| sockets[*at].samples.last().is_none_or(|last| last.at <= sample.at);
         let at = known.filter(follows).unwrap_or_else(|| {
-            sockets.push(RecordedSocket { first: number, samples: Vec::new() });
+            sockets.push(RecordedSocket { first: number, ..RecordedSocket::default() });
             sockets.len() - 1
         });
         latest.insert(ends, at);
         sockets[at].samples.push(sample);
     }
-    sockets.retain(|socket| socket.samples.len() > 1);
     sockets
 }
 
@@ -139,11 +157,12 @@ fn other_end(
 
 fn diagnosed(
     seen: &Observed<'_>,
+    diagnosis: Option<Diagnosis>,
     id: u64,
     first: u64,
     trace: Option<TraceBounds>,
 ) -> Option<DiagnosedConnection> {
-    let diagnosis = seen.diagnosis()?;
+    let diagnosis = diagnosis?;
     let verdict = &diagnosis.verdict;
     let goodput = mean_goodput(verdict);
     let (connection, direction) = connection(seen, &diagnosis, id, first)?;
