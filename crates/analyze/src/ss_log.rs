@@ -109,6 +109,20 @@ mod tests {
         }
     }
 
+    /// Five looks at both ends of a transfer over loopback into a buffer of 60 kB, by iproute2 6.1
+    /// and Linux 6.18. Between the first and the last the kernel counted 2208 ms for the window.
+    #[test]
+    fn a_log_of_a_small_window_has_the_kernels_own_share() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/ss_log/window");
+        let (found, errors) = analysed(std::fs::read_to_string(path).unwrap(), None);
+        assert!(errors.is_empty(), "{errors:?}");
+        let [one] = &found[..] else { panic!("{} connections", found.len()) };
+        let verdict = &one.bulk().unwrap().verdict;
+        assert_eq!(verdict.time, Duration::from_secs(4));
+        assert_eq!(verdict.shares[0].limit, Limit::ReceiveWindow, "{:?}", verdict.shares);
+        assert!((verdict.shares[0].share - 2.208 / 4.0).abs() < 0.01, "{:?}", verdict.shares);
+    }
+
     #[test]
     fn one_look_tells_the_busy_time_of_a_life() {
         let (found, errors) = analysed((1..=6).map(look).collect(), None);

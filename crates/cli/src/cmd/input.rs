@@ -55,7 +55,8 @@ impl Reading {
             [&point, &layer].map(|value| value.as_ref().map_or("", |v| v.get_name()));
         let filter = self.filter.as_ref().map_or_else(String::new, |filter| format!(" {filter:?}"));
         let windows = self.windows.map_or_else(String::new, |own| format!(" {:?}", own.entries()));
-        let every = self.every.map_or_else(String::new, |every| format!(" --every {every}"));
+        let every =
+            self.every.map_or_else(String::new, |every| format!(" --every {}", every.to_exact()));
         format!("--capture-point {point} --layer {layer}{filter}{windows}{every}")
     }
 

@@ -48,7 +48,7 @@ pub fn connections(
     notes: &[Note],
     trace: Option<TraceBounds>,
 ) -> Vec<DiagnosedConnection> {
-    let mut sockets = by_socket(samples);
+    let mut sockets = by_socket(samples, |_, _| true);
     sockets.retain(|socket| socket.samples.len() > 1);
     let notes = by_time(notes);
     let mut found = Vec::new();
@@ -87,15 +87,22 @@ fn those_that_answer(sockets: &[RecordedSocket]) -> Vec<(usize, End, &[Sample])>
     answering
 }
 
-fn by_socket(samples: impl IntoIterator<Item = Sample>) -> Vec<RecordedSocket> {
+/// The samples of each socket. One that is older than the one before, or that `goes_on` does not
+/// find to be of the same socket, is of another.
+fn by_socket(
+    samples: impl IntoIterator<Item = Sample>,
+    goes_on: fn(&Sample, &Sample) -> bool,
+) -> Vec<RecordedSocket> {
     let mut sockets: Vec<RecordedSocket> = Vec::new();
     let mut latest: HashMap<SocketEnds, usize> = HashMap::new();
     for (sample, number) in samples.into_iter().zip(1..) {
         let ends = (sample.local, sample.remote);
         let known = latest.get(&ends).copied();
-        let follows =
-            |at: &usize| sockets[*at].samples.last().is_none_or(|last| last.at <= sample.at);
-        let at = known.filter(follows).unwrap_or_else(|| {
+        let known = known.filter(|at| {
+            let last = sockets[*at].samples.last();
+            last.is_none_or(|last| last.at <= sample.at && goes_on(last, &sample))
+        });
+        let at = known.unwrap_or_else(|| {
             sockets.push(RecordedSocket { first: number, ..RecordedSocket::default() });
             sockets.len() - 1
         });

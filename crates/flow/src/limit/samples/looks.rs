@@ -10,9 +10,7 @@ use super::{
     HeldShares, MIN_INTERVAL, SampleSpan, acked, active, fills, is_unread, nothing_to_send, ranked,
     receiver_at, spans_of,
 };
-use crate::limit::{
-    Cause, Evidence, Interval, Limit, SURE_FROM, Source, Verdict, thresholds,
-};
+use crate::limit::{Cause, Evidence, Interval, Limit, SURE_FROM, Source, Verdict, thresholds};
 use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
@@ -31,12 +29,11 @@ pub fn from_looks(sender: &[Sample], receiver: &[Sample]) -> Verdict {
             | Limit::SendBuffer
             | Limit::SenderApplication
     );
-    let has_counters = sender.iter().any(|one| {
-        one.info.as_ref().is_some_and(|info| info.busy_time.is_some())
-    });
+    let has_counters =
+        sender.iter().any(|one| one.info.as_ref().is_some_and(|info| info.busy_time.is_some()));
     // Nobody has scored answers of moments.
     let most = if is_counted && has_counters { 1.0 } else { SURE_FROM };
-    Verdict { confidence: named.confidence.min(most), ..named }
+    named.no_surer_than(most)
 }
 
 /// Decides what held the sender from looks at the receiver's socket alone: its application, where
@@ -64,7 +61,7 @@ pub fn from_receiver_looks(receiver: &[Sample]) -> Verdict {
         })
         .collect();
     let verdict = Verdict::new(Source::ReceiverSamples, intervals);
-    Verdict { confidence: verdict.confidence.min(SURE_FROM), ..verdict }
+    verdict.no_surer_than(SURE_FROM)
 }
 
 fn received(info: &TcpInfo) -> Bytes {
@@ -72,16 +69,14 @@ fn received(info: &TcpInfo) -> Bytes {
 }
 
 /// What the counters say of the time between two looks, and the two looks of the rest.
-fn by_counters(
-    span: &SampleSpan<'_>,
-    receiver: &[Sample],
-    all: &[SampleSpan<'_>],
-) -> Interval {
+fn by_counters(span: &SampleSpan<'_>, receiver: &[Sample], all: &[SampleSpan<'_>]) -> Interval {
     let near = receiver_at(receiver, span);
     let evidence = span.evidence(near);
     let HeldShares { busy, rwnd, sndbuf } = busy_of(span);
+    // A segment that was sent again says nothing of the rest of a second.
+    let repairs = false;
     let candidates = vec![
-        (span.closed(near, all, span.retransmissions() > 0), rwnd),
+        (span.closed(near, all, repairs), rwnd),
         (Limit::SendBuffer, sndbuf),
         (rest(span), busy - rwnd - sndbuf),
         (Limit::SenderApplication, 1.0 - busy),

@@ -83,11 +83,12 @@ impl SsFields {
         self.known
     }
 
-    /// Whether `-i` printed anything.
+    /// Whether `-i` printed anything of it.
     pub(super) fn has_details(&self) -> bool {
-        self.count > 0 || self.memory.is_some() || self.congestion_control.is_some()
+        self.count > 0
     }
 
+    /// What `-m` printed.
     pub(super) fn memory(&self) -> Option<SocketMemory> {
         self.memory
     }
@@ -117,7 +118,8 @@ impl SsFields {
     }
 
     fn pacing(&mut self, text: &str) -> Option<()> {
-        let (now, most) = text.split_once('/').map_or((text, None), |(now, most)| (now, Some(most)));
+        let (now, most) =
+            text.split_once('/').map_or((text, None), |(now, most)| (now, Some(most)));
         self.info.pacing_rate = Some(rate(now)?);
         if let Some(most) = most {
             self.info.max_pacing_rate = Some(rate(most)?);
@@ -134,7 +136,10 @@ impl SsFields {
                 return Some(());
             }
             "timer" => return self.timer(value),
-            _ if self.size(name, value)? || self.segments(name, value)? || self.time(name, value)? => {
+            _ if self.size(name, value)?
+                || self.segments(name, value)?
+                || self.time(name, value)? =>
+            {
                 Known::Base
             }
             _ => self.later(name, value)?,
@@ -236,11 +241,6 @@ impl SsFields {
             }
             "data_segs_in" => number(&mut info.data_segs_in, value, Known::Data)?,
             "data_segs_out" => number(&mut info.data_segs_out, value, Known::Data)?,
-            // Older versions write `pacing_rate:` and `delivery_rate:` nowhere, but forks do.
-            "delivery_rate" => {
-                info.delivery_rate = Some(rate(value)?);
-                Known::Delivery
-            }
             "busy" => counted_time(&mut info.busy_time, value)?,
             "rwnd_limited" => counted_time(&mut info.rwnd_limited, value)?,
             "sndbuf_limited" => counted_time(&mut info.sndbuf_limited, value)?,
@@ -336,7 +336,8 @@ fn is_base(name: &str) -> bool {
 fn is_name(word: &str) -> bool {
     const NAME_MOST: usize = 16;
     let is_part = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_';
-    word.len() < NAME_MOST && word.starts_with(|one: char| one.is_ascii_lowercase())
+    word.len() < NAME_MOST
+        && word.starts_with(|one: char| one.is_ascii_lowercase())
         && word.chars().all(is_part)
 }
 
@@ -363,7 +364,9 @@ fn bytes(value: &str, most: u64) -> Option<Bytes> {
 /// Milliseconds, with a fraction in some fields.
 fn millis(value: &str) -> Option<Duration> {
     let millis: f64 = value.parse().ok()?;
-    (0.0..=MILLIS_MOST).contains(&millis).then(|| Duration::from_nanos((millis * 1e6).round() as u64))
+    (0.0..=MILLIS_MOST)
+        .contains(&millis)
+        .then(|| Duration::from_nanos((millis * 1e6).round() as u64))
 }
 
 /// `1200ms(40.0%)`, or without the percentage.
@@ -377,7 +380,8 @@ fn counted_time(field: &mut Option<Duration>, value: &str) -> Option<Known> {
 fn rate(text: &str) -> Option<Rate> {
     let number = text.strip_suffix("bps")?;
     let scales = [('K', 1e3), ('M', 1e6), ('G', 1e9), ('T', 1e12)];
-    let scaled = scales.iter().find_map(|(unit, scale)| Some((number.strip_suffix(*unit)?, *scale)));
+    let scaled =
+        scales.iter().find_map(|(unit, scale)| Some((number.strip_suffix(*unit)?, *scale)));
     let (number, scale) = scaled.unwrap_or((number, 1.0));
     let rate = number.parse::<f64>().ok()? * scale;
     (0.0..=RATE_MOST).contains(&rate).then(|| Rate::from_bits_per_sec_f64(rate))

@@ -13,11 +13,11 @@
 mod fields;
 mod stamp;
 
-use self::fields::{Known, SsFields};
-use self::stamp::Stamp;
-use super::{Sample, TcpState};
+use super::{Sample, SocketEnds, TcpState};
 use crate::units::{Bytes, Duration, Instant};
-use std::collections::HashMap;
+use fields::{Known, SsFields};
+use stamp::Stamp;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 /// So much of the beginning of a file tells whether it is a log.
@@ -75,8 +75,8 @@ pub fn is_log(opening: &[u8]) -> bool {
 /// Whether a file that begins with these bytes may yet turn out to be a log: it is text.
 pub fn could_be_log(opening: &[u8]) -> bool {
     let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
-    // pcapng begins with a line feed, JSON with a brace.
-    opening.first().is_none_or(|first| *first != b'\n' && *first != b'{')
+    // pcapng begins with a line feed, JSON with a brace, pcap with a byte that is not ASCII.
+    opening.first().is_none_or(|first| first.is_ascii() && *first != b'\n' && *first != b'{')
         && opening.iter().all(is_text)
 }
 
@@ -95,7 +95,7 @@ pub struct SsLogReader {
     has_fractions: bool,
     looks: Vec<Instant>,
     /// The sockets of the look that is being read.
-    seen: HashMap<(SocketAddr, SocketAddr), ()>,
+    seen: HashSet<SocketEnds>,
     known: Known,
     read: Vec<ReadSocket>,
     has_stamps: bool,
@@ -107,7 +107,7 @@ pub struct SsLogReader {
 struct ReadSocket {
     look: usize,
     sample: Sample,
-    fields: Option<Box<SsFields>>,
+    fields: SsFields,
 }
 
 impl SsLogReader {
@@ -155,28 +155,23 @@ impl SsLogReader {
 
     fn socket(&mut self, sample: Sample, rest: &str) -> Result<(), ParseSsError> {
         let ends = (sample.local, sample.remote);
-        let is_new = self.seen.is_empty() || self.seen.contains_key(&ends);
+        let is_new = self.seen.is_empty() || self.seen.contains(&ends);
         if is_new {
             self.seen.clear();
             // Without a header or a stamp between them two looks have one time; it is the later's.
             self.looks.push(self.now.unwrap_or(Instant::ZERO));
         }
-        self.seen.insert(ends, ());
-        self.read.push(ReadSocket { look: self.looks.len() - 1, sample, fields: None });
+        self.seen.insert(ends);
+        let fields = SsFields::default();
+        self.read.push(ReadSocket { look: self.looks.len() - 1, sample, fields });
         self.is_open = true;
         self.details(rest)
     }
 
     fn details(&mut self, text: &str) -> Result<(), ParseSsError> {
         let Some(socket) = self.read.last_mut() else { return Ok(()) };
-        let fields = SsFields::default();
-        let mut fields = socket.fields.take().map_or(fields, |fields| *fields);
-        fields.read(text)?;
-        self.known = self.known.max(fields.known());
-        socket.fields = fields.has_details().then(|| Box::new(fields));
-        if let Some(fields) = &socket.fields {
-            socket.sample.memory = fields.memory();
-        }
+        socket.fields.read(text)?;
+        self.known = self.known.max(socket.fields.known());
         Ok(())
     }
 
@@ -188,7 +183,7 @@ impl SsLogReader {
         if self.read.is_empty() {
             return Err(ParseSsError::NoSockets);
         }
-        if self.read.iter().all(|socket| socket.fields.is_none()) {
+        if !self.read.iter().any(|socket| socket.fields.has_details()) {
             return Err(ParseSsError::NoDetails);
         }
         let clock = match (self.has_stamps, self.every) {
@@ -204,10 +199,10 @@ impl SsLogReader {
         let samples = self.read.into_iter().map(|socket| {
             let ReadSocket { look, mut sample, fields } = socket;
             sample.at = times.get(look).copied().unwrap_or(Instant::ZERO);
-            if let Some(fields) = fields {
-                sample.info = Some(fields.info(self.known, sample.state));
-                sample.congestion_control = fields.congestion_control;
-            }
+            let has_details = fields.has_details();
+            sample.info = has_details.then(|| fields.info(self.known, sample.state));
+            sample.memory = fields.memory();
+            sample.congestion_control = fields.congestion_control;
             sample
         });
         let samples: Vec<Sample> = samples.collect();
@@ -245,7 +240,7 @@ fn evened(stamps: Vec<Instant>) -> Vec<Instant> {
 
 /// The last look at each socket.
 fn last_of_each(samples: Vec<Sample>) -> Vec<Sample> {
-    let mut last: HashMap<(SocketAddr, SocketAddr), usize> = HashMap::new();
+    let mut last: HashMap<SocketEnds, usize> = HashMap::new();
     for (at, sample) in samples.iter().enumerate() {
         last.insert((sample.local, sample.remote), at);
     }

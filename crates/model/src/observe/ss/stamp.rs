@@ -115,9 +115,9 @@ impl TimeOfDay {
             None => (text, 0),
         };
         let (clock, fraction) = split_fraction(clock);
-        let mut parts = clock.split(':').map(|part| {
-            part.parse::<u64>().ok().filter(|_| is_digits(part) && part.len() <= 2)
-        });
+        let mut parts = clock
+            .split(':')
+            .map(|part| part.parse::<u64>().ok().filter(|_| is_digits(part) && part.len() <= 2));
         let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
         let is_time = hours < 24 && minutes < 60 && seconds < 61 && parts.next().is_none();
         let (nanos, has_fraction) = (nanos(fraction)?, fraction.is_some());
@@ -131,7 +131,8 @@ fn offset(text: &str) -> Option<i64> {
     let digits: String = digits.chars().filter(|one| *one != ':').collect();
     let is_offset = is_digits(&digits) && matches!(digits.len(), 2 | 4);
     let number: i64 = digits.parse().ok().filter(|_| is_offset)?;
-    let (hours, minutes) = if digits.len() == 2 { (number, 0) } else { (number / 100, number % 100) };
+    let (hours, minutes) =
+        if digits.len() == 2 { (number, 0) } else { (number / 100, number % 100) };
     let seconds = hours * 3600 + minutes * 60;
     Some(if sign == "-" { -seconds } else { seconds })
 }

@@ -56,7 +56,10 @@ fn each_field_is_where_the_kernel_has_it() {
     assert_eq!(info.busy_time, Some(Duration::from_millis(120)));
     assert_eq!(info.rwnd_limited, Some(Duration::from_millis(60)));
     assert_eq!(info.sndbuf_limited, Some(Duration::from_millis(12)));
-    assert_eq!((info.notsent_bytes, info.min_rtt), (Some(Bytes::new(90)), Some(Duration::from_micros(3250))));
+    assert_eq!(
+        (info.notsent_bytes, info.min_rtt),
+        (Some(Bytes::new(90)), Some(Duration::from_micros(3250)))
+    );
     assert_eq!(info.snd_wnd, Some(Window::new(Bytes::new(65_536))));
     assert_eq!(info.rcv_wnd, None, "this log shows no field so new");
     // One line (-O), with all that -e, -m and -p add.
@@ -73,10 +76,14 @@ fn each_field_is_where_the_kernel_has_it() {
 
 #[test]
 fn what_is_left_out_is_zero_only_where_the_log_knows_the_field() {
-    let old = format!("{ENDS}\n\t cubic wscale:7,7 rto:204 rtt:1/2 mss:1448 cwnd:10 bytes_acked:9\n");
+    let old =
+        format!("{ENDS}\n\t cubic wscale:7,7 rto:204 rtt:1/2 mss:1448 cwnd:10 bytes_acked:9\n");
     let log = read(&old).unwrap();
     assert_eq!(info(&log.samples[0]).bytes_received, Some(Bytes::ZERO));
-    assert_eq!((info(&log.samples[0]).busy_time, info(&log.samples[0]).notsent_bytes), (None, None));
+    assert_eq!(
+        (info(&log.samples[0]).busy_time, info(&log.samples[0]).notsent_bytes),
+        (None, None)
+    );
     // Another socket of the same log shows that its kernel has the counter.
     let busy = "ESTAB 0 0 192.0.2.1:80 198.51.100.2:40001\n\t cubic rto:204 busy:4ms\n";
     let log = read(&(old + busy)).unwrap();
@@ -133,7 +140,15 @@ fn the_times_of_looks_are_their_stamps() {
     let steps = log.samples.windows(2).map(|pair| pair[1].at.since(pair[0].at));
     assert!(steps.eq([Duration::from_millis(1250); 4]));
     // What is no steady loop is left as it is.
-    let text = format!("{}\n{}{}\n{}{}\n{}", 100_000_000, look(1), 100_000_001, look(2), 100_000_060, look(3));
+    let text = format!(
+        "{}\n{}{}\n{}{}\n{}",
+        100_000_000,
+        look(1),
+        100_000_001,
+        look(2),
+        100_000_060,
+        look(3)
+    );
     let log = read(&text).unwrap();
     assert_eq!(log.samples[1].at.since(log.samples[0].at), Duration::from_secs(1));
 }
@@ -174,7 +189,8 @@ fn a_log_is_told_from_other_files() {
     for log in [HEADER.to_owned(), format!("Mon Nov 30 01:07:09 UTC 2026\n{}", look(1)), look(1)] {
         assert!(is_log(log.as_bytes()), "{log}");
     }
-    let captures: [&[u8]; 4] = [&[0xd4, 0xc3, 0xb2, 0xa1], b"\n\r\r\n", b"{\"at_ns\":1}", b"snoop\0"];
+    let captures: [&[u8]; 4] =
+        [&[0xd4, 0xc3, 0xb2, 0xa1], b"\n\r\r\n", b"{\"at_ns\":1}", b"snoop\0"];
     for other in captures {
         assert!(!is_log(other) && !could_be_log(other));
     }

@@ -19,7 +19,7 @@ pub fn connections_of_looks(
     samples: impl IntoIterator<Item = Sample>,
     trace: Option<TraceBounds>,
 ) -> Vec<DiagnosedConnection> {
-    let mut sockets = by_socket(samples);
+    let mut sockets = by_socket(samples, goes_on);
     sockets.iter_mut().for_each(live);
     sockets.retain(|socket| socket.samples.len() > 1);
     let mut found: Vec<DiagnosedConnection> = Vec::new();
@@ -37,6 +37,13 @@ pub fn connections_of_looks(
         }));
     }
     found
+}
+
+/// Whether a look is at the same socket as the one before: what a socket counts never falls. Between
+/// looks that are far apart another one may have taken its ports.
+fn goes_on(before: &Sample, now: &Sample) -> bool {
+    let [Some(before), Some(now)] = [before, now].map(moved) else { return true };
+    std::iter::zip(before, now).all(|(before, now)| before <= now)
 }
 
 /// What the log lacks.
@@ -89,4 +96,10 @@ fn begun(info: &TcpInfo) -> TcpInfo {
 
 fn zero(count: Option<Bytes>) -> Option<Bytes> {
     count.map(|_| Bytes::ZERO)
+}
+
+/// What a socket has carried in each direction.
+fn moved(sample: &Sample) -> Option<[Bytes; 2]> {
+    let info = sample.info.as_ref()?;
+    Some([info.bytes_acked?, info.bytes_received?])
 }

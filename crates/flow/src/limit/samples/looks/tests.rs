@@ -60,11 +60,19 @@ fn a_moment_is_no_second() {
     let queue = |info: &mut TcpInfo| (info.rtt, info.unacked) = (Duration::from_millis(80), 600);
     assert_eq!(limits(|_, _, info| queue(info)), [(Limit::Link, 1.0)]);
     // A queue at every other look.
-    let found = limits(|second, _, info| if second % 2 == 0 { queue(info) });
+    let found = limits(|second, _, info| {
+        if second % 2 == 0 {
+            queue(info)
+        }
+    });
     assert_eq!(found, [(Limit::Unknown, 1.0)]);
     let empty = |info: &mut TcpInfo| info.notsent_bytes = Some(Bytes::ZERO);
     assert_eq!(limits(|_, _, info| empty(info)), [(Limit::SenderApplication, 1.0)]);
-    let found = limits(|second, _, info| if second % 2 == 0 { empty(info) });
+    let found = limits(|second, _, info| {
+        if second % 2 == 0 {
+            empty(info)
+        }
+    });
     assert_eq!(found, [(Limit::Unknown, 1.0)]);
     let full = SocketMemory {
         sndbuf: Bytes::new(100_000),
