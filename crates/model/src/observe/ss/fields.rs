@@ -335,10 +335,13 @@ fn is_base(name: &str) -> bool {
 /// The name of a congestion control: a kernel's module.
 fn is_name(word: &str) -> bool {
     const NAME_MOST: usize = 16;
-    let is_part = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_';
     word.len() < NAME_MOST
         && word.starts_with(|one: char| one.is_ascii_lowercase())
-        && word.chars().all(is_part)
+        && word.chars().all(is_part_of_name)
+}
+
+fn is_part_of_name(one: char) -> bool {
+    one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_'
 }
 
 /// A line before and after its processes: their names are foreign.

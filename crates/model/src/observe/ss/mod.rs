@@ -74,10 +74,13 @@ pub fn is_log(opening: &[u8]) -> bool {
 
 /// Whether a file that begins with these bytes may yet turn out to be a log: it is text.
 pub fn could_be_log(opening: &[u8]) -> bool {
-    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
     // pcapng begins with a line feed, JSON with a brace, pcap with a byte that is not ASCII.
     opening.first().is_none_or(|first| first.is_ascii() && *first != b'\n' && *first != b'{')
-        && opening.iter().all(is_text)
+        && opening.iter().copied().all(is_text)
+}
+
+fn is_text(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..)
 }
 
 /// Whether a line is the head of a table of ss.
@@ -264,14 +267,12 @@ fn socket(line: &str) -> Result<Option<(Sample, &str)>, ParseSsError> {
     } else if line.starts_with([' ', '\t']) {
         return Ok(None);
     }
-    let queue = |word: Option<&str>| word.and_then(|word| word.parse::<u32>().ok());
-    let (Some(rqueue), Some(wqueue)) = (queue(word), queue(words.next())) else {
+    let (Some(rqueue), Some(wqueue)) = (word.and_then(queue), words.next().and_then(queue)) else {
         return Ok(None);
     };
     let (Some(local), Some(remote)) = (words.next(), words.next()) else { return Ok(None) };
-    let is_open = |end: &str| end.starts_with('*') || end.ends_with(":*");
     let is_listener = matches!(named, Some(TcpState::Listen));
-    if is_listener || is_open(local) || is_open(remote) {
+    if is_listener || is_any(local) || is_any(remote) {
         return Ok(None);
     }
     if !local.contains(':') || !remote.contains(':') {
@@ -282,6 +283,16 @@ fn socket(line: &str) -> Result<Option<(Sample, &str)>, ParseSsError> {
     sample.rqueue = Bytes::new(rqueue.into());
     sample.wqueue = Bytes::new(wqueue.into());
     Ok(Some((sample, words.0)))
+}
+
+/// The bytes in a queue.
+fn queue(word: &str) -> Option<u32> {
+    word.parse().ok()
+}
+
+/// Whether an end stands for any address or port.
+fn is_any(end: &str) -> bool {
+    end.starts_with('*') || end.ends_with(":*")
 }
 
 /// The state that a word of ss names.

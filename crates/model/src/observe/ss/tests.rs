@@ -197,11 +197,15 @@ fn a_log_is_told_from_other_files() {
     assert!(!is_log(b"some text\n") && !is_log(b""));
 }
 
+/// Words of ss in any order, with numbers and what does not belong there.
+const WORDS: &str = "([\\t ]?(ESTAB|cubic|rtt:|busy:|skmem:\\(|timer:\\(on,|[0-9]{1,20}|\
+    [0-9.:/,ms%()]{1,12}|192.0.2.1:80|\\PC{0,4}) ?){0,12}";
+
 proptest! {
     /// Lines that look like those of ss, with what does not belong there.
     #[test]
     fn any_lines_are_read_or_refused(
-        lines in proptest::collection::vec("([\t ]?(ESTAB|cubic|rtt:|busy:|skmem:\\(|timer:\\(on,|[0-9]{1,20}|[0-9.:/,ms%()]{1,12}|192.0.2.1:80|\\PC{0,4}) ?){0,12}", 0..12),
+        lines in proptest::collection::vec(WORDS, 0..12),
         every: Option<u64>,
     ) {
         let mut reader = SsLogReader::new(every.map(Duration::from_nanos));

@@ -39,8 +39,8 @@ pub fn connections_of_looks(
     found
 }
 
-/// Whether a look is at the same socket as the one before: what a socket counts never falls. Between
-/// looks that are far apart another one may have taken its ports.
+/// Whether a look is at the same socket as the one before: what a socket counts never falls.
+/// Between looks that are far apart another one may have taken its ports.
 fn goes_on(before: &Sample, now: &Sample) -> bool {
     let [Some(before), Some(now)] = [before, now].map(moved) else { return true };
     std::iter::zip(before, now).all(|(before, now)| before <= now)
