@@ -120,7 +120,8 @@ fn rest(span: &SampleSpan<'_>) -> Limit {
         let is_blocked = ends.into_iter().all(is_buffer_full);
         return if is_blocked { Limit::SendBuffer } else { Limit::SenderApplication };
     }
-    if both(span, is_window_full) {
+    // Where the kernel counts the window's time, this is not it.
+    if span.last.busy_time.is_none() && both(span, is_window_full) {
         return Limit::ReceiveWindow;
     }
     let goodput = span.goodput();
