@@ -1,13 +1,13 @@
 //! The fields of a socket: what `ss -i` and `-m` print behind its ends.
 
-use super::{ParseSsError, Words, shortened};
+use super::{ParseSsError, SsWords, shortened};
 use crate::observe::{CongestionState, SocketMemory, TcpInfo, TcpState};
 use crate::units::{Bytes, Duration, Rate, Window};
 
 /// The latest of the fields that a log shows, by the Linux that has it first. ss prints each since
 /// about the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) enum Known {
+pub(super) enum LatestField {
     /// Those of Linux 2.6.
     #[default]
     Base,
@@ -31,7 +31,7 @@ pub(super) enum Known {
 #[derive(Debug, Default)]
 pub(super) struct SsFields {
     info: TcpInfo,
-    known: Known,
+    known: LatestField,
     count: usize,
     memory: Option<SocketMemory>,
     /// The name of its congestion control.
@@ -58,14 +58,14 @@ impl SsFields {
     }
 
     fn words(&mut self, text: &str) -> Result<(), ParseSsError> {
-        let mut words = Words(text);
+        let mut words = SsWords(text);
         while let Some(word) = words.next() {
             let read = match word {
                 "send" => words.next().map(|_| ()),
                 "pacing_rate" => words.next().and_then(|rate| self.pacing(rate)),
                 "delivery_rate" => words.next().and_then(|text| {
                     self.info.delivery_rate = Some(rate(text)?);
-                    self.shows(Known::Delivery);
+                    self.shows(LatestField::Delivery);
                     Some(())
                 }),
                 _ => match word.split_once(':') {
@@ -79,7 +79,7 @@ impl SsFields {
     }
 
     /// The latest of its fields.
-    pub(super) fn known(&self) -> Known {
+    pub(super) fn known(&self) -> LatestField {
         self.known
     }
 
@@ -93,7 +93,7 @@ impl SsFields {
         self.memory
     }
 
-    fn shows(&mut self, known: Known) {
+    fn shows(&mut self, known: LatestField) {
         self.known = self.known.max(known);
         self.count += 1;
     }
@@ -107,7 +107,7 @@ impl SsFields {
             "fastopen" => self.info.options |= 32,
             "app_limited" => {
                 self.info.delivery_rate_app_limited = true;
-                self.shows(Known::Delivery);
+                self.shows(LatestField::Delivery);
             }
             // The name of the congestion control stands before every field with a value.
             _ if self.count == 0 && self.congestion_control.is_none() && is_name(word) => {
@@ -140,11 +140,11 @@ impl SsFields {
                 || self.segments(name, value)?
                 || self.time(name, value)? =>
             {
-                Known::Base
+                LatestField::Base
             }
             _ => self.later(name, value)?,
         };
-        if known > Known::Base || is_base(name) {
+        if known > LatestField::Base || is_base(name) {
             self.shows(known);
         }
         Some(())
@@ -218,29 +218,29 @@ impl SsFields {
     }
 
     /// A field that not every Linux has: the first that has it.
-    fn later(&mut self, name: &str, value: &str) -> Option<Known> {
+    fn later(&mut self, name: &str, value: &str) -> Option<LatestField> {
         let info = &mut self.info;
         Some(match name {
             "bytes_acked" => {
                 info.bytes_acked = Some(bytes(value, BYTES_MOST)?);
-                Known::Counts
+                LatestField::Counts
             }
             "bytes_received" => {
                 info.bytes_received = Some(bytes(value, BYTES_MOST)?);
-                Known::Counts
+                LatestField::Counts
             }
-            "segs_out" => number(&mut info.segs_out, value, Known::Counts)?,
-            "segs_in" => number(&mut info.segs_in, value, Known::Counts)?,
+            "segs_out" => number(&mut info.segs_out, value, LatestField::Counts)?,
+            "segs_in" => number(&mut info.segs_in, value, LatestField::Counts)?,
             "notsent" => {
                 info.notsent_bytes = Some(bytes(value, SIZE_MOST)?);
-                Known::Data
+                LatestField::Data
             }
             "minrtt" => {
                 info.min_rtt = Some(millis(value)?);
-                Known::Data
+                LatestField::Data
             }
-            "data_segs_in" => number(&mut info.data_segs_in, value, Known::Data)?,
-            "data_segs_out" => number(&mut info.data_segs_out, value, Known::Data)?,
+            "data_segs_in" => number(&mut info.data_segs_in, value, LatestField::Data)?,
+            "data_segs_out" => number(&mut info.data_segs_out, value, LatestField::Data)?,
             "busy" => counted_time(&mut info.busy_time, value)?,
             "rwnd_limited" => counted_time(&mut info.rwnd_limited, value)?,
             "sndbuf_limited" => counted_time(&mut info.sndbuf_limited, value)?,
@@ -248,37 +248,37 @@ impl SsFields {
         })
     }
 
-    fn latest(&mut self, name: &str, value: &str) -> Option<Known> {
+    fn latest(&mut self, name: &str, value: &str) -> Option<LatestField> {
         let info = &mut self.info;
         Some(match name {
-            "delivered" => number(&mut info.delivered, value, Known::Sent)?,
-            "delivered_ce" => number(&mut info.delivered_ce, value, Known::Sent)?,
+            "delivered" => number(&mut info.delivered, value, LatestField::Sent)?,
+            "delivered_ce" => number(&mut info.delivered_ce, value, LatestField::Sent)?,
             "bytes_sent" => {
                 info.bytes_sent = Some(bytes(value, BYTES_MOST)?);
-                Known::Sent
+                LatestField::Sent
             }
             "bytes_retrans" => {
                 info.bytes_retrans = Some(bytes(value, BYTES_MOST)?);
-                Known::Sent
+                LatestField::Sent
             }
-            "dsack_dups" => number(&mut info.dsack_dups, value, Known::Sent)?,
-            "reord_seen" => number(&mut info.reord_seen, value, Known::Sent)?,
-            "rcv_ooopack" => number(&mut info.rcv_ooopack, value, Known::PeerWindow)?,
+            "dsack_dups" => number(&mut info.dsack_dups, value, LatestField::Sent)?,
+            "reord_seen" => number(&mut info.reord_seen, value, LatestField::Sent)?,
+            "rcv_ooopack" => number(&mut info.rcv_ooopack, value, LatestField::PeerWindow)?,
             "snd_wnd" => {
                 info.snd_wnd = Some(Window::new(bytes(value, SIZE_MOST)?));
-                Known::PeerWindow
+                LatestField::PeerWindow
             }
             "rcv_wnd" => {
                 info.rcv_wnd = Some(Window::new(bytes(value, SIZE_MOST)?));
-                Known::OwnWindow
+                LatestField::OwnWindow
             }
-            "rehash" => number(&mut info.rehash, value, Known::OwnWindow)?,
-            _ => Known::Base,
+            "rehash" => number(&mut info.rehash, value, LatestField::OwnWindow)?,
+            _ => LatestField::Base,
         })
     }
 
     /// The kernel's own form, if the log knows the fields up to `known`.
-    pub(super) fn info(&self, known: Known, state: TcpState) -> TcpInfo {
+    pub(super) fn info(&self, known: LatestField, state: TcpState) -> TcpInfo {
         let mut info = TcpInfo { state, ..self.info.clone() };
         info.ca_state = match () {
             () if info.retrans > 0 || info.lost > 0 => CongestionState::Recovery,
@@ -286,23 +286,23 @@ impl SsFields {
             () => CongestionState::Open,
         };
         let zero = Bytes::ZERO;
-        if known >= Known::Counts {
+        if known >= LatestField::Counts {
             or_zero(&mut info.bytes_acked, zero);
             or_zero(&mut info.bytes_received, zero);
             or_zero(&mut info.segs_out, 0);
             or_zero(&mut info.segs_in, 0);
         }
-        if known >= Known::Data {
+        if known >= LatestField::Data {
             or_zero(&mut info.notsent_bytes, zero);
             or_zero(&mut info.data_segs_in, 0);
             or_zero(&mut info.data_segs_out, 0);
         }
-        if known >= Known::Busy {
+        if known >= LatestField::Busy {
             or_zero(&mut info.busy_time, Duration::ZERO);
             or_zero(&mut info.rwnd_limited, Duration::ZERO);
             or_zero(&mut info.sndbuf_limited, Duration::ZERO);
         }
-        if known >= Known::Sent {
+        if known >= LatestField::Sent {
             or_zero(&mut info.delivered, 0);
             or_zero(&mut info.delivered_ce, 0);
             or_zero(&mut info.bytes_sent, zero);
@@ -310,11 +310,11 @@ impl SsFields {
             or_zero(&mut info.dsack_dups, 0);
             or_zero(&mut info.reord_seen, 0);
         }
-        if known >= Known::PeerWindow {
+        if known >= LatestField::PeerWindow {
             or_zero(&mut info.rcv_ooopack, 0);
             or_zero(&mut info.snd_wnd, Window::new(zero));
         }
-        if known >= Known::OwnWindow {
+        if known >= LatestField::OwnWindow {
             or_zero(&mut info.rcv_wnd, Window::new(zero));
             or_zero(&mut info.rehash, 0);
         }
@@ -351,7 +351,7 @@ fn without_users(text: &str) -> (&str, &str) {
     (before, rest.find("))").map_or("", |end| &rest[end + 2..]))
 }
 
-fn number(field: &mut Option<u32>, value: &str, known: Known) -> Option<Known> {
+fn number(field: &mut Option<u32>, value: &str, known: LatestField) -> Option<LatestField> {
     *field = Some(value.parse().ok()?);
     Some(known)
 }
@@ -373,10 +373,10 @@ fn millis(value: &str) -> Option<Duration> {
 }
 
 /// `1200ms(40.0%)`, or without the percentage.
-fn counted_time(field: &mut Option<Duration>, value: &str) -> Option<Known> {
+fn counted_time(field: &mut Option<Duration>, value: &str) -> Option<LatestField> {
     let (time, _) = value.split_once("ms")?;
     *field = Some(millis(time)?);
-    Some(Known::Busy)
+    Some(LatestField::Busy)
 }
 
 /// `26.4Gbps`.

@@ -15,7 +15,7 @@ mod stamp;
 
 use super::{Sample, SocketEnds, TcpState};
 use crate::units::{Bytes, Duration, Instant};
-use fields::{Known, SsFields};
+use fields::{LatestField, SsFields};
 use stamp::Stamp;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -99,7 +99,7 @@ pub struct SsLogReader {
     looks: Vec<Instant>,
     /// The sockets of the look that is being read.
     seen: HashSet<SocketEnds>,
-    known: Known,
+    known: LatestField,
     read: Vec<ReadSocket>,
     has_stamps: bool,
     is_open: bool,
@@ -256,7 +256,7 @@ fn last_of_each(samples: Vec<Sample>) -> Vec<Sample> {
 /// The socket of a line and what follows its ends; `None` where the line is not a connection's.
 /// `ss state established` has no column of the state.
 fn socket(line: &str) -> Result<Option<(Sample, &str)>, ParseSsError> {
-    let mut words = Words(line);
+    let mut words = SsWords(line);
     let mut word = words.next();
     if word == Some("tcp") {
         word = words.next();
@@ -331,10 +331,10 @@ fn shortened(word: &str) -> String {
     word.chars().take(ENOUGH).collect()
 }
 
-/// Words with what stands behind them.
-struct Words<'a>(&'a str);
+/// Words of a line, with what stands behind them.
+struct SsWords<'a>(&'a str);
 
-impl<'a> Iterator for Words<'a> {
+impl<'a> Iterator for SsWords<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
