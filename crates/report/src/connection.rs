@@ -4,6 +4,7 @@
 pub mod account;
 pub mod analysis;
 pub mod both;
+pub mod comments;
 pub mod live;
 pub mod path_test;
 mod spoken;

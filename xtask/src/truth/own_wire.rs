@@ -31,6 +31,12 @@ pub struct OwnWire {
     /// From the last bytes of answers to the next requests.
     pub asking: Duration,
     shut: Option<Instant>,
+    /// The shift of the client's windows, the largest of them, and the largest segment.
+    scale: u8,
+    window_most: u64,
+    segment: u64,
+    /// The number after the server's last byte.
+    sent: Option<SequenceNumber>,
     /// What each end sent since the other was heard: how often, and since when.
     unheard: [Option<(u32, Instant)>; 2],
 }
@@ -56,7 +62,9 @@ impl OwnWire {
             if segment.source == client {
                 let before = self.syn.replace(at).unwrap_or(at);
                 self.syn_repeated = self.syn_repeated.saturating_add(at.since(before));
+                self.scale = segment.options.window_scale.unwrap_or(0);
             }
+            self.segment = segment.options.mss.map_or(self.segment, |mss| mss.get());
             return;
         }
         let by_client = self.client == Some(segment.source);
@@ -64,8 +72,12 @@ impl OwnWire {
             self.opened.get_or_insert(at);
             let closes = segment.flags.any(Flags::RST) || segment.flags.any(Flags::FIN);
             if !closes {
-                self.shut = (segment.window == 0).then(|| self.shut.unwrap_or(at));
+                self.shut = self.shuts(segment).then(|| self.shut.unwrap_or(at));
             }
+        } else {
+            // A probe of the window repeats a number.
+            let end = segment.seq + segment.payload_len();
+            self.sent = Some(self.sent.filter(|sent| sent.after(end) > 0).unwrap_or(end));
         }
         let [here, there] = if by_client { [0, 1] } else { [1, 0] };
         self.unheard[there] = None;
@@ -82,6 +94,15 @@ impl OwnWire {
             self.answering = self.answering.saturating_add(answering);
             self.answered = Some(at);
         }
+    }
+
+    /// Whether the client's window has no room: none, or none for a segment or half of the largest
+    /// window, with nothing in flight (RFC 9293 section 3.8.6.2.1).
+    fn shuts(&mut self, segment: &Segment) -> bool {
+        let window = u64::from(segment.window) << self.scale;
+        self.window_most = self.window_most.max(window);
+        let has_all = self.sent.is_none_or(|sent| sent.after(segment.ack) <= 0);
+        window == 0 || (has_all && window < self.segment.min(self.window_most / 2))
     }
 
     fn asks(&mut self, at: Instant, segment: &Segment) {

@@ -1,5 +1,6 @@
 //! `fullpipe analyze`: what limited the connections of a capture.
 
+mod annotate;
 mod archive;
 pub mod both;
 mod packets;
@@ -36,6 +37,7 @@ Examples:
   fullpipe analyze capture.pcap --packets --connection 3 --labels wireshark
   fullpipe analyze --as-one ring_0001.pcap ring_0002.pcap --json
   fullpipe analyze capture.pcap --windows our-programs.toml
+  fullpipe analyze capture.pcap --annotate commented.pcapng; wireshark commented.pcapng
   fullpipe analyze --both client.pcap server.pcap
   fullpipe analyze --point client=c.pcap --point gate=g1.pcap,g2.pcap --point server=s.pcap
   fullpipe analyze capture.pcap --parquet connections.parquet
@@ -112,6 +114,13 @@ pub struct Analyze {
     /// Write a report with graphs, as `report` does, in place of the table: one HTML file.
     #[arg(long, value_name = "FILE", group = "format", conflicts_with_all = ["plot", "top", "connection"])]
     html: Option<PathBuf>,
+    /// Write the capture as the pcapng file FILE with comments for Wireshark, in place of the
+    /// table: each wait at the packet that ended it, each limit where it begins, and the verdicts
+    /// at its head. Packets, times and comments of others stay as they are.
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["as_one", "both", "point", "jsonl", "csv", "parquet", "html", "top"])]
+    #[arg(conflicts_with_all = ["connection", "packets", "plot", "files_from", "interval"])]
+    annotate: Option<PathBuf>,
     /// Show the N connections that lost most time [default: 20 in the table, otherwise all in the
     /// order of the capture].
     #[arg(long, value_name = "N")]
@@ -183,6 +192,9 @@ impl Analyze {
         }
         if self.both || !self.point.is_empty() {
             return both::run(&self);
+        }
+        if let Some(output) = &self.annotate {
+            return annotate::run(&self, output);
         }
         if self.packets {
             return packets::print(&self);
@@ -281,7 +293,8 @@ impl Analyze {
             },
             interval: self.interval,
             trace: (self.plot || self.html.is_some()).then(TraceBounds::default),
-            spans: self.parquet.is_some() && RowKind::from(self.rows).needs_spans(),
+            spans: self.annotate.is_some()
+                || self.parquet.is_some() && RowKind::from(self.rows).needs_spans(),
             ..self.reading.config()
         }
     }

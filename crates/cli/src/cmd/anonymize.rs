@@ -2,8 +2,8 @@
 
 mod check;
 mod shown;
-mod source;
 
+use super::input::twice::{CopyError, TwiceRead};
 use super::{peer_keys, report};
 use crate::failure::{Failure, Kind};
 use crate::sentence::Sentence;
@@ -18,9 +18,7 @@ use fullpipe_flow::capture::{ReadError, Reader, Unpack};
 use fullpipe_kernel::file::folder::Pending;
 use fullpipe_peer::PrivateKey;
 use shown::Anonymized;
-use source::TwiceRead;
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// Write a capture that may be shared: without addresses, payloads and names, and with the same
@@ -80,9 +78,7 @@ impl Anonymize {
     pub fn run(self) -> Result<u8, Failure> {
         let key = self.key()?;
         let mut source = TwiceRead::open(&self.input, &self.output)?;
-        if let (Ok(input), Ok(output)) = (source.metadata(), std::fs::metadata(&self.output))
-            && (input.dev(), input.ino()) == (output.dev(), output.ino())
-        {
+        if source.is(&self.output) {
             let problem = Sentence::new(
                 "anonymize: -o names the input itself; name another file",
                 "anonymize：-o 就是输入文件本身；请给出另一个文件",
@@ -107,8 +103,8 @@ impl Anonymize {
             false => Some(Verdicts::of(&source, Some(&work.anonymizer))?),
         };
         work.write(&mut source, &mut pending).map_err(|failed| match failed {
-            WorkError::Write(cause) => self.not_written(&cause),
-            WorkError::Read(cause) => {
+            CopyError::Write(cause) => self.not_written(&cause),
+            CopyError::Read(cause) => {
                 let error = Error::Read { name: source.name().into(), cause };
                 Failure::new(Kind::Input, Sentence::from(&error))
             }
@@ -175,21 +171,10 @@ struct Work {
     bytes: u64,
 }
 
-enum WorkError {
-    Read(ReadError),
-    Write(std::io::Error),
-}
-
-impl From<ReadError> for WorkError {
-    fn from(cause: ReadError) -> Self {
-        WorkError::Read(cause)
-    }
-}
-
 impl Work {
     /// Reads all packets and writes them anew. What cannot be read further ends the output there,
     /// as it ends an analysis; only where nothing was read it fails.
-    fn write(&mut self, source: &mut TwiceRead, to: &mut impl Write) -> Result<(), WorkError> {
+    fn write(&mut self, source: &mut TwiceRead, to: &mut impl Write) -> Result<(), CopyError> {
         let mut bytes = source.reader().and_then(Unpack::new).map_err(ReadError::from)?;
         let (mut reader, mut out) = (Reader::new(), Vec::with_capacity(2 * WRITE_AT));
         let mut file = SharedFile::begin(&mut out);
@@ -233,8 +218,8 @@ impl Work {
         Ok(())
     }
 
-    fn flush(&mut self, out: &mut Vec<u8>, to: &mut impl Write) -> Result<(), WorkError> {
-        to.write_all(out).map_err(WorkError::Write)?;
+    fn flush(&mut self, out: &mut Vec<u8>, to: &mut impl Write) -> Result<(), CopyError> {
+        to.write_all(out).map_err(CopyError::Write)?;
         self.bytes += out.len() as u64;
         out.clear();
         Ok(())

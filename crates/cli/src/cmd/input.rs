@@ -2,6 +2,7 @@
 //! pipes.
 
 mod pipe;
+pub mod twice;
 pub mod windows;
 
 use self::pipe::Pipe;

@@ -280,7 +280,10 @@ impl Why {
         };
         let followed = look.found.followed.iter().map(|one| &one.connection);
         let connections: Vec<LiveConnection> = followed
-            .filter(|one| packets.is_none_or(|packets| !is_glimpse(one, packets)))
+            .filter(|one| {
+                packets
+                    .is_none_or(|packets| !is_glimpse(one.answer.time, packets.connection.duration))
+            })
             .cloned()
             .collect();
         let by_socket = connections.first().map(|one| one.answer.limit);
@@ -308,8 +311,8 @@ impl Why {
 
 /// Whether a socket was followed for too little of its connection to say what held it, beside the
 /// packets, which show all of it: a short download is half over when its first byte is there.
-fn is_glimpse(live: &LiveConnection, packets: &DiagnosedConnection) -> bool {
-    live.answer.time.saturating_add(live.answer.time) < packets.connection.duration
+fn is_glimpse(followed: Duration, seen: Duration) -> bool {
+    followed.saturating_add(followed) < seen
 }
 
 /// What was waited for by the times of a download, and the times; whether that took half of the
@@ -405,4 +408,16 @@ pub(super) fn failed(refused: Refused) -> Failure {
         _ => Kind::Run,
     };
     Failure::new(kind, &refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_speaks_beside_packets_if_it_was_followed_for_half_of_them() {
+        let ms = Duration::from_millis;
+        assert!(is_glimpse(ms(20), ms(828)) && is_glimpse(ms(413), ms(828)));
+        assert!(!is_glimpse(ms(414), ms(828)) && !is_glimpse(ms(3000), ms(3010)));
+    }
 }

@@ -10,6 +10,7 @@
     reason = "skips, seeds and figures are told to whoever reads the test's output"
 )]
 
+mod annotate;
 mod anonymize;
 mod archive;
 mod attach;
@@ -114,6 +115,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let subjects: &[(&str, Beside, &[Case])] = &[
         ("output", Beside::Unmeasured, output::CASES),
+        ("annotate", Beside::Unmeasured, annotate::CASES),
         ("anonymize", Beside::Unmeasured, anonymize::CASES),
         ("bad_input", Beside::Unmeasured, bad_input::CASES),
         ("figures", Beside::Nothing, figures::CASES),

@@ -358,6 +358,16 @@ mod tests {
             info.rcv_wnd = Some(Window::new(Bytes::ZERO));
         });
         assert_eq!(unread, (Owner::ClientApplication, Cause::WindowShut, 1000));
+        for (room, is_shut) in [(13_312, true), (65_536, false)] {
+            let change = |sample: &mut Sample, info: &mut TcpInfo| {
+                sample.rqueue = Bytes::new(65_536);
+                info.rcv_mss = Bytes::new(65_483);
+                info.rcv_wnd = Some(Window::new(Bytes::new(room)));
+            };
+            let samples = [look(CLIENT, 0, change), look(CLIENT, 1, change)];
+            let cause = account(End::Receiver, &samples)[0].1;
+            assert_eq!(cause == Cause::WindowShut, is_shut, "{room}: {cause:?}");
+        }
     }
 
     /// Timeouts, whether data waits to be sent and read; times since data was sent and received and

@@ -14,6 +14,7 @@
 //! bounded in memory.
 
 pub mod anonymize;
+pub mod commented;
 mod fragments;
 pub(crate) mod greeting;
 mod layer;
@@ -34,7 +35,7 @@ pub mod write_ng;
 pub(crate) use layer::{half, word};
 pub use link::{LinkType, ip_packet};
 pub use opener::{Layer, Opened, Opener};
-pub use reader::{Interfaces, ReadError, Reader, Summary, read};
+pub use reader::{FileRecord, Interfaces, ReadError, Reader, Summary, read};
 pub use unpack::{Packing, Unpack};
 
 use fullpipe_model::units::Instant;

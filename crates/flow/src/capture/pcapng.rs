@@ -127,6 +127,11 @@ impl State {
         Ok(())
     }
 
+    /// The byte order of the section.
+    pub fn is_big_endian(&self) -> bool {
+        self.big_endian
+    }
+
     /// Whether packets come from more than one interface, which may write them in any order.
     pub fn has_several_interfaces(&self) -> bool {
         self.interfaces.len() > 1

@@ -69,6 +69,17 @@ impl Interfaces<'_> {
     }
 }
 
+/// A record as its bytes stand in the file.
+#[derive(Debug, Clone, Copy)]
+pub struct FileRecord<'a> {
+    /// All of it: its header, and a block of pcapng to the length that it repeats.
+    pub bytes: &'a [u8],
+    /// The packet in it.
+    pub packet: Option<Packet<'a>>,
+    /// The byte order of a block of pcapng; `None` in the other formats.
+    pub block_is_big_endian: Option<bool>,
+}
+
 /// What a reader has read in total.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
@@ -178,8 +189,66 @@ impl Reader {
         &mut self,
     ) -> Result<Option<(Packet<'_>, Interfaces<'_>)>, ReadError> {
         loop {
+            match self.step()? {
+                None => return Ok(None),
+                Some(Step::Packet { record, data, at, link_type, original }) => {
+                    let data = self.start + data.start..self.start + data.end;
+                    self.start += record;
+                    self.packets += 1;
+                    let at = fullpipe_model::units::Instant::from_nanos(at);
+                    let data = &self.buffer[data];
+                    let packet = Packet { at, link_type, data, original_length: original };
+                    return Ok(Some((packet, Interfaces(&self.format))));
+                }
+                Some(Step::Other { record }) => self.pass(record),
+                Some(Step::Need(length)) if length <= MAX_RECORD => return Ok(None),
+                Some(Step::Need(_)) => {
+                    return Err(self.broken("claims to be longer than 256 MiB"));
+                }
+                Some(Step::Bad(problem)) => return Err(self.broken(problem)),
+            }
+        }
+    }
+
+    /// The next whole record as its bytes stand in the file, with the packet in it, if there is
+    /// one; `None` when more bytes are needed. The file's own header is no record.
+    ///
+    /// # Errors
+    /// Those of [`next_packet`](Reader::next_packet).
+    pub fn next_record(&mut self) -> Result<Option<FileRecord<'_>>, ReadError> {
+        let (length, found) = match self.step()? {
+            None => return Ok(None),
+            Some(Step::Packet { record, data, at, link_type, original }) => {
+                self.packets += 1;
+                (record, Some((data, at, link_type, original)))
+            }
+            // What is not a packet is wanted whole here.
+            Some(Step::Other { record }) if record > self.end - self.start => return Ok(None),
+            Some(Step::Other { record }) => (record, None),
+            Some(Step::Need(length)) if length <= MAX_RECORD => return Ok(None),
+            Some(Step::Need(_)) => return Err(self.broken("claims to be longer than 256 MiB")),
+            Some(Step::Bad(problem)) => return Err(self.broken(problem)),
+        };
+        let bytes = &self.buffer[self.start..self.start + length];
+        self.start += length;
+        let packet = found.map(|(data, at, link_type, original_length)| {
+            let at = fullpipe_model::units::Instant::from_nanos(at);
+            Packet { at, link_type, data: &bytes[data], original_length }
+        });
+        let block_is_big_endian = match &self.format {
+            Format::Pcapng(state) => Some(state.is_big_endian()),
+            _ => None,
+        };
+        Ok(Some(FileRecord { bytes, packet, block_is_big_endian }))
+    }
+
+    /// What the format makes of the bytes that are there; `None` where they do not say which
+    /// format it is, or no more can be framed.
+    #[inline]
+    fn step(&mut self) -> Result<Option<Step>, ReadError> {
+        loop {
             let rest = &self.buffer[self.start..self.end];
-            let step = match &mut self.format {
+            return Ok(Some(match &mut self.format {
                 Format::Broken => return Ok(None),
                 Format::Undecided => match decide(rest) {
                     Decision::More => return Ok(None),
@@ -196,22 +265,7 @@ impl Reader {
                 Format::Pcap(header) => header.step(rest),
                 Format::Pcapng(state) => state.step(rest),
                 Format::Snoop(header) => header.step(rest),
-            };
-            match step {
-                Step::Packet { record, data, at, link_type, original } => {
-                    let data = self.start + data.start..self.start + data.end;
-                    self.start += record;
-                    self.packets += 1;
-                    let at = fullpipe_model::units::Instant::from_nanos(at);
-                    let data = &self.buffer[data];
-                    let packet = Packet { at, link_type, data, original_length: original };
-                    return Ok(Some((packet, Interfaces(&self.format))));
-                }
-                Step::Other { record } => self.pass(record),
-                Step::Need(length) if length <= MAX_RECORD => return Ok(None),
-                Step::Need(_) => return Err(self.broken("claims to be longer than 256 MiB")),
-                Step::Bad(problem) => return Err(self.broken(problem)),
-            }
+            }));
         }
     }
 

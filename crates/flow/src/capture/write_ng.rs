@@ -10,12 +10,12 @@
 use super::LinkType;
 use fullpipe_model::units::Instant;
 
-const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const STATISTICS: u32 = 5;
-const ENHANCED_PACKET: u32 = 6;
-const END_OF_OPTIONS: u16 = 0;
-const COMMENT: u16 = 1;
+pub(super) const ENHANCED_PACKET: u32 = 6;
+pub(super) const END_OF_OPTIONS: u16 = 0;
+pub(super) const COMMENT: u16 = 1;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const ISB_IFRECV: u16 = 4;

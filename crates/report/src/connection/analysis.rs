@@ -159,4 +159,4 @@ impl Report {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

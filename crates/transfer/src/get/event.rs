@@ -92,12 +92,12 @@ pub struct Distrusted {
     /// Why: what it is.
     pub why: &'static str,
     /// What the system said, if that is why.
-    pub cause: String,
+    pub cause: Option<String>,
 }
 
 impl Distrusted {
     pub(super) fn new(path: &Path, why: &'static str) -> Distrusted {
-        Distrusted { path: path.into(), why, cause: String::new() }
+        Distrusted { path: path.into(), why, cause: None }
     }
 }
 
@@ -105,7 +105,9 @@ impl fmt::Display for GetNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             GetNotice::Distrusted(Distrusted { path, why, cause }) => {
-                write!(f, "{} {why}{cause}: from the first byte", path.display())
+                write!(f, "{} {why}", path.display())?;
+                cause.iter().try_for_each(|cause| write!(f, ": {cause}"))?;
+                f.write_str(": from the first byte")
             }
             GetNotice::AnotherFile => f.write_str(
                 "the file is another than in the earlier run, or cannot be continued: from its \

@@ -150,7 +150,7 @@ impl PartFile {
             Ok(FoundPart::Ours(file)) => file,
             Ok(FoundPart::Foreign(why, _)) => return Err(Distrusted::new(&self.record, why)),
             Err(error) => {
-                let cause = format!(": {error}");
+                let cause = Some(error.to_string());
                 return Err(Distrusted {
                     cause,
                     ..Distrusted::new(&self.record, "cannot be read")

@@ -1,7 +1,7 @@
 //! Holds the output to the input: nothing of what was there may be found in it, and each
 //! connection's answer must be the same.
 
-use super::source::{TwiceRead, reopened};
+use crate::cmd::input::twice::{TwiceRead, reopened};
 use crate::failure::{Failure, Kind};
 use crate::sentence::Sentence;
 use fullpipe_analyze::{Capture, Options};

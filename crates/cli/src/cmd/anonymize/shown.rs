@@ -63,7 +63,7 @@ impl Anonymized {
         let Anonymized { packets, all_dropped, addresses, macs, .. } = self;
         let mut lines = vec![either(
             format!(
-                "{output}: {packets} packets, {size}; {addresses} IP addresses and {macs} of cards replaced"
+                "{output}: {packets} packets, {size}; replaced: IP addresses {addresses}, addresses of cards {macs}"
             ),
             format!(
                 "{output}：{packets} 个数据包，{size}；替换了 {addresses} 个 IP 地址和 {macs} 个网卡地址"
@@ -99,7 +99,7 @@ impl Anonymized {
     /// Why nothing is left of the output.
     pub fn refusal(&self) -> Sentence {
         let Some(check) = &self.check else { return Sentence::as_is("") };
-        let numbers: Vec<_> = check.other_answers.iter().map(u64::to_string).collect();
+        let numbers: Vec<_> = check.other_answers.iter().map(|id| format!("#{id}")).collect();
         let numbers = numbers.join(", ");
         let (found, places) = (check.found, Sentence::joined(&places(&check.finds)));
         let (english, chinese) = (places.english(), places.chinese());
@@ -116,7 +116,7 @@ impl Anonymized {
         }
         Sentence::new(
             format!(
-                "anonymize: the answer of connections {numbers} would be another one, so {output} is not written; please report this, --no-check writes it"
+                "anonymize: another answer would be given for {numbers}, so {output} is not written; please report this, --no-check writes it"
             ),
             format!(
                 "anonymize：连接 {numbers} 的结论会不同，因此没有写入 {output}；请报告此问题，--no-check 仍会写出"
@@ -156,10 +156,12 @@ fn checked(check: &Checked) -> String {
             format!("载荷中每 {searched_one_of} 个部分取一个"),
         )
     };
+    let plural = if *connections == 1 { "" } else { "s" };
+    let count = format!("{connections} connection{plural}");
     either(
         format!(
-            "Checked: {connections} connections have the same answer as before; {share}, addresses and cards \
-             were looked for in the output, and none is there."
+            "Checked: the same answer as before for {count}; {share}, and every address, was looked \
+             for in the output, and none is there."
         ),
         format!(
             "已检查：{connections} 个连接的结论与之前相同；在输出中查找了{share}、地址和网卡地址，均不存在。"

@@ -91,6 +91,7 @@ impl From<&GetNotice> for Sentence {
     fn from(notice: &GetNotice) -> Sentence {
         let chinese = match notice {
             GetNotice::Distrusted(Distrusted { path, why, cause }) => {
+                let cause = cause.iter().map(|cause| format!("：{cause}")).collect::<String>();
                 format!("{} {}{cause}：从第一个字节开始", path.display(), phrase(why))
             }
             GetNotice::AnotherFile => {
@@ -204,7 +205,7 @@ mod tests {
         let error = || GetError::Changed { url: "http://a.example/f".into(), what: "ETag".into() };
         let delay = fullpipe_model::units::Duration::from_secs(2);
         let path = PathBuf::from("/tmp/f.part");
-        let left = Distrusted { path, why: "cannot be read", cause: ": EIO".into() };
+        let left = Distrusted { path, why: "cannot be read", cause: Some("EIO".into()) };
         let why = "it does not say how long the file is";
         let withheld =
             GetNotice::Withheld { host: "b.example:80".into(), fields: "X-Key, Cookie".into() };

@@ -6,7 +6,7 @@ use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::units::Instant;
 
 #[path = "../../../../flow/tests/trace/mod.rs"]
-mod trace;
+pub mod trace;
 #[path = "../../../../flow/tests/window/mod.rs"]
 mod window;
 

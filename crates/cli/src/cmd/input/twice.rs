@@ -1,13 +1,15 @@
 //! Where a capture comes from: a file, which is read twice, or a pipe, which is kept in a file
 //! without a name until then.
 
-use crate::cmd::input;
+use super::{progress, unless_pipe};
 use crate::failure::{Failure, Kind};
 use crate::sentence::Sentence;
 use fullpipe_analyze::Error;
-use std::fs::{File, Metadata};
+use fullpipe_flow::capture::ReadError;
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// A capture that can be read from its beginning more than once.
@@ -46,8 +48,8 @@ impl TwiceRead {
         let folder = output.parent().filter(|parent| !parent.as_os_str().is_empty());
         let kept = keep(file, folder.unwrap_or(Path::new("."))).map_err(|cause| {
             let what = Sentence::new(
-                format!("keep {name} beside the output until it is checked"),
-                format!("在输出旁暂存 {name} 以便检查"),
+                format!("keep {name} beside the output until it is written"),
+                format!("在输出旁暂存 {name}，直到写完"),
             );
             Failure::new(Kind::Run, what.with(cause))
         })?;
@@ -59,15 +61,18 @@ impl TwiceRead {
         &self.name
     }
 
-    /// The file's own.
-    pub fn metadata(&self) -> std::io::Result<Metadata> {
-        self.file.metadata()
+    /// Whether it is the file at `path`, whatever it is called there.
+    pub fn is(&self, path: &Path) -> bool {
+        let (own, other) = (self.file.metadata(), std::fs::metadata(path));
+        own.ok()
+            .zip(other.ok())
+            .is_some_and(|(own, other)| (own.dev(), own.ino()) == (other.dev(), other.ino()))
     }
 
     /// Its bytes from the beginning, with a progress bar where that is worth one.
     pub fn reader(&self) -> std::io::Result<Box<dyn Read + Send>> {
         let own = self.again()?;
-        let bar = input::progress(Path::new(&self.name), &own);
+        let bar = progress(Path::new(&self.name), &own);
         Ok(if bar.is_hidden() { Box::new(own) } else { Box::new(bar.wrap_read(own)) })
     }
 
@@ -77,10 +82,24 @@ impl TwiceRead {
     }
 }
 
+/// Why a capture was not written anew.
+pub enum CopyError {
+    /// It cannot be read.
+    Read(ReadError),
+    /// The output cannot be written.
+    Write(std::io::Error),
+}
+
+impl From<ReadError> for CopyError {
+    fn from(cause: ReadError) -> Self {
+        CopyError::Read(cause)
+    }
+}
+
 /// Copies what is read once into a file that nobody else can name.
 fn keep(file: File, folder: &Path) -> std::io::Result<File> {
     let mut kept = tempfile::tempfile_in(folder)?;
-    let mut source = input::unless_pipe(file)?;
+    let mut source = unless_pipe(file)?;
     std::io::copy(&mut source, &mut kept)?;
     kept.seek(SeekFrom::Start(0))?;
     Ok(kept)
