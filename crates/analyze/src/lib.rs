@@ -44,7 +44,6 @@ mod packets;
 mod recording;
 mod relay;
 mod rounds;
-mod ss_log;
 mod stream;
 
 pub use capture::{Capture, by_first_packet, bytes, files, reader};

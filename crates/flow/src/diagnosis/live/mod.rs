@@ -8,13 +8,15 @@
 
 mod cause;
 mod host;
+mod looks;
 mod note;
 mod path;
 mod recording;
 
 pub use host::HostFacts;
+pub use looks::connections_of_looks;
 pub use note::Note;
-pub use recording::{connections, connections_of_looks};
+pub use recording::connections;
 
 use crate::account::{AccountPart, LiveAccount};
 use crate::diagnosis::{Diagnosis, Explanation, Site, Sockets, SubCause};

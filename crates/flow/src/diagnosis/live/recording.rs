@@ -5,10 +5,6 @@
 //! samples is in the [`Note`]s of the recording: settings, and what applications asked. A socket
 //! without one lacks the causes that rest on it.
 
-mod looks;
-
-pub use looks::connections_of_looks;
-
 use super::{HostFacts, Note, Observed, mean_goodput, path, role};
 use crate::connection::{
     Close, Connection, Counted, Direction, DirectionFacts, Label, LabelCounts, Place, RttFacts,
@@ -28,12 +24,12 @@ const DATA: u8 = 8;
 
 /// The samples of one socket, in order of time.
 #[derive(Debug, Default)]
-struct RecordedSocket {
+pub(super) struct RecordedSocket {
     /// The number of its first sample among all, from 1.
-    first: u64,
-    samples: Vec<Sample>,
+    pub(super) first: u64,
+    pub(super) samples: Vec<Sample>,
     /// Whether one look stands for its whole life.
-    is_life: bool,
+    pub(super) is_life: bool,
 }
 
 /// The connections in `samples`, in the order of their first samples, with the points of their
@@ -67,7 +63,7 @@ pub fn connections(
 
 /// The sockets that answer for their connections, with their roles and the samples of the other
 /// ends.
-fn those_that_answer(sockets: &[RecordedSocket]) -> Vec<(usize, End, &[Sample])> {
+pub(super) fn those_that_answer(sockets: &[RecordedSocket]) -> Vec<(usize, End, &[Sample])> {
     let ends = by_ends(sockets);
     let mut answering = Vec::new();
     for (at, socket) in sockets.iter().enumerate() {
@@ -89,7 +85,7 @@ fn those_that_answer(sockets: &[RecordedSocket]) -> Vec<(usize, End, &[Sample])>
 
 /// The samples of each socket. One that is older than the one before, or that `goes_on` does not
 /// find to be of the same socket, is of another.
-fn by_socket(
+pub(super) fn by_socket(
     samples: impl IntoIterator<Item = Sample>,
     goes_on: fn(&Sample, &Sample) -> bool,
 ) -> Vec<RecordedSocket> {
@@ -162,7 +158,7 @@ fn other_end(
     })
 }
 
-fn diagnosed(
+pub(super) fn diagnosed(
     seen: &Observed<'_>,
     diagnosis: Option<Diagnosis>,
     id: u64,

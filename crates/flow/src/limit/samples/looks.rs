@@ -2,38 +2,81 @@
 //!
 //! The kernel's counters of time hold for any distance between two looks, so the shares of the
 //! receive window, the send buffer and the application follow from their growth as always. What
-//! held the rest of the busy time shows in a socket's state, and a look is one moment of it. A
-//! state counts here only if both looks, before and after, agree in it; otherwise the rest is not
-//! known. The trained judge learnt from samples of every 10 ms, and is not asked.
+//! held the rest of the busy time shows in a socket's state. A look is one moment of that, so it
+//! is told by several looks together ([`Around`]), by what is so at most of them and by what was
+//! carried between the first and the last. The trained judge learnt from samples of every 10 ms,
+//! and is not asked.
+
+mod around;
 
 use super::{
     HeldShares, MIN_INTERVAL, SampleSpan, acked, active, fills, is_unread, nothing_to_send, ranked,
     receiver_at, spans_of,
 };
-use crate::limit::{Cause, Evidence, Interval, Limit, SURE_FROM, Source, Verdict, thresholds};
+use crate::limit::{Candidate, Evidence, Interval, SURE_FROM, Source, Verdict, thresholds};
+use around::{Around, group_ends};
+use fullpipe_model::limit::{Cause, Limit};
 use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Rate};
+
+/// How often a limit is right that states show and no counter: of the 55 and 76 such answers from
+/// looks every second and every quarter of one, at the senders of a seed that the thresholds were
+/// not chosen by (docs/src/ss.md).
+const BY_STATES: f64 = 0.85;
 
 /// Decides what held the sender from looks at its socket and, where there are any, at the
 /// receiver's.
 pub fn from_looks(sender: &[Sample], receiver: &[Sample]) -> Verdict {
     let spans = spans_of(sender, MIN_INTERVAL);
-    let mut intervals: Vec<Interval> =
-        spans.iter().map(|span| by_counters(span, receiver, &spans)).collect();
+    let mut intervals: Vec<Interval> = Vec::with_capacity(spans.len());
+    for end in group_ends(&spans) {
+        let group = &spans[intervals.len()..end];
+        let Some(around) = Around::new(group) else { break };
+        intervals.extend(group.iter().map(|span| by_counters(span, &around, receiver, &spans)));
+    }
+    let counted = counted(&spans, &intervals);
     let active = active(&intervals);
     let named = Verdict::new(Source::Samples, intervals.drain(active).collect());
-    let is_counted = matches!(
-        named.limited_by().limit,
-        Limit::ReceiveWindow
-            | Limit::ReceiverApplication
-            | Limit::SendBuffer
-            | Limit::SenderApplication
-    );
+    let most = surest(&named, counted, sender);
+    named.no_surer_than(most)
+}
+
+/// How sure a verdict can be. `counted` is for how long the kernel counted each limit.
+fn surest(named: &Verdict, counted: Vec<(Limit, Duration)>, sender: &[Sample]) -> f64 {
+    let Candidate { limit, share } = named.limited_by();
+    let of_limit = counted.iter().filter(|(one, _)| *one == limit);
+    let by_counters: Duration = of_limit.map(|(_, time)| *time).sum();
+    if by_counters.as_secs_f64() >= thresholds::MOST * share * named.time.as_secs_f64() {
+        return 1.0;
+    }
     let has_counters =
         sender.iter().any(|one| one.info.as_ref().is_some_and(|info| info.busy_time.is_some()));
-    // Nobody has scored answers of moments.
-    let most = if is_counted && has_counters { 1.0 } else { SURE_FROM };
-    named.no_surer_than(most)
+    // Without them a full send buffer and an application that pauses look alike.
+    let has_memory = sender.iter().any(|one| one.memory.is_some());
+    let is_told = match limit {
+        Limit::SendBuffer | Limit::SenderApplication => has_memory,
+        _ => true,
+    };
+    if has_counters && is_told { BY_STATES } else { SURE_FROM }
+}
+
+/// For how long the kernel counted the limits that it counts.
+fn counted(spans: &[SampleSpan<'_>], intervals: &[Interval]) -> Vec<(Limit, Duration)> {
+    let mut found = Vec::new();
+    for (span, interval) in std::iter::zip(spans, intervals) {
+        if span.first.busy_time.is_none() {
+            continue;
+        }
+        let HeldShares { busy, rwnd, sndbuf } = busy_of(span);
+        let of_window = interval.candidates.iter().map(|one| one.limit);
+        let closed = of_window
+            .filter(|limit| matches!(limit, Limit::ReceiveWindow | Limit::ReceiverApplication));
+        let parts = closed.take(1).map(|limit| (limit, rwnd));
+        let parts = parts.chain([(Limit::SendBuffer, sndbuf), (Limit::SenderApplication, 1.0 - busy)]);
+        let length = span.length().as_secs_f64();
+        found.extend(parts.map(|(limit, part)| (limit, Duration::from_secs_f64(part * length))));
+    }
+    found
 }
 
 /// Decides what held the sender from looks at the receiver's socket alone: its application, where
@@ -68,17 +111,28 @@ fn received(info: &TcpInfo) -> Bytes {
     info.bytes_received.unwrap_or(Bytes::ZERO)
 }
 
-/// What the counters say of the time between two looks, and the two looks of the rest.
-fn by_counters(span: &SampleSpan<'_>, receiver: &[Sample], all: &[SampleSpan<'_>]) -> Interval {
+/// What the counters say of the time between two looks, and those around it of the rest.
+fn by_counters(
+    span: &SampleSpan<'_>,
+    around: &Around<'_>,
+    receiver: &[Sample],
+    all: &[SampleSpan<'_>],
+) -> Interval {
     let near = receiver_at(receiver, span);
     let evidence = span.evidence(near);
     let HeldShares { busy, rwnd, sndbuf } = busy_of(span);
     // A segment that was sent again says nothing of the rest of a second.
     let repairs = false;
+    let closed = match span.closed(near, all, repairs) {
+        Limit::ReceiveWindow if near.is_empty() && around.is_closed_by_reader() => {
+            Limit::ReceiverApplication
+        }
+        closed => closed,
+    };
     let candidates = vec![
-        (span.closed(near, all, repairs), rwnd),
+        (closed, rwnd),
         (Limit::SendBuffer, sndbuf),
-        (rest(span), busy - rwnd - sndbuf),
+        (rest(span, around), busy - rwnd - sndbuf),
         (Limit::SenderApplication, 1.0 - busy),
     ];
     Interval {
@@ -106,55 +160,22 @@ fn both(span: &SampleSpan<'_>, is: impl Fn(&TcpInfo) -> bool) -> bool {
 }
 
 /// What held the sender while the kernel counted neither window nor buffer.
-fn rest(span: &SampleSpan<'_>) -> Limit {
+fn rest(span: &SampleSpan<'_>, around: &Around<'_>) -> Limit {
     // A single look stands for the whole life of its socket, whose beginning has no state.
     if span.first.rtt == Duration::ZERO {
         return Limit::Unknown;
     }
-    if span.retransmissions() > 0 {
-        return Limit::CongestionWindow(Cause::Loss);
-    }
-    if both(span, nothing_to_send) {
-        // What is in flight then is the last of what was written.
-        let ends = [&span.samples[0], &span.samples[span.samples.len() - 1]];
-        let is_blocked = ends.into_iter().all(is_buffer_full);
-        return if is_blocked { Limit::SendBuffer } else { Limit::SenderApplication };
-    }
-    // Where the kernel counts the window's time, this is not it.
-    if span.last.busy_time.is_none() && both(span, is_window_full) {
-        return Limit::ReceiveWindow;
-    }
-    let goodput = span.goodput();
-    if both(span, |info| queues(info, goodput)) {
-        return Limit::Link;
+    // Whatever was sent again meanwhile: a sender that has nothing to send waits for no window.
+    if both(span, nothing_to_send) || around.is_empty() {
+        return around.unsent();
     }
     let grew = span.last.snd_cwnd > span.first.snd_cwnd;
     // ss prints no threshold while there is none.
     let starts = both(span, |info| info.snd_ssthresh == 0 || info.snd_cwnd < info.snd_ssthresh);
-    if grew && starts && both(span, fills) {
+    if grew && starts && both(span, fills) && span.retransmissions() == 0 {
         return Limit::CongestionWindow(Cause::SlowStart);
     }
-    Limit::Unknown
-}
-
-fn is_buffer_full(sample: &Sample) -> bool {
-    let most = thresholds::FULL_BUFFER;
-    sample.memory.is_some_and(|m| m.wmem_queued.as_f64() >= most * m.sndbuf.as_f64())
-}
-
-fn is_window_full(info: &TcpInfo) -> bool {
-    let window = info.snd_wnd.map(|window| window.bytes());
-    window.is_some_and(|window| info.in_flight() + info.snd_mss > window)
-}
-
-/// Whether more is in flight than the path itself holds at this rate, and round trips are longer
-/// than its own by more than chance.
-fn queues(info: &TcpInfo, goodput: Rate) -> bool {
-    const FEW: u32 = 4;
-    let Some(base) = info.min_rtt else { return false };
-    let part = Duration::from_secs_f64(base.as_secs_f64() * thresholds::QUEUE_PART);
-    let is_long = info.rtt.saturating_sub(base) >= thresholds::QUEUE_LEAST_SAMPLED.max(part);
-    is_long && info.unacked > FEW && info.in_flight() >= goodput.over(base)
+    around.waiting()
 }
 
 #[cfg(test)]

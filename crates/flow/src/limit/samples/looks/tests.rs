@@ -54,51 +54,159 @@ fn the_counters_decide() {
     assert_eq!(*idle, (Limit::SenderApplication, 0.1));
 }
 
+/// A queue before the link: twice the path's round trip, with more in flight than the path holds.
+fn queue(info: &mut TcpInfo) {
+    (info.rtt, info.unacked) = (Duration::from_millis(80), 600);
+}
+
+fn empty(info: &mut TcpInfo) {
+    info.notsent_bytes = Some(Bytes::ZERO);
+}
+
 #[test]
 fn a_moment_is_no_second() {
     assert_eq!(limits(|_, _, _| {}), [(Limit::Unknown, 1.0)]);
-    let queue = |info: &mut TcpInfo| (info.rtt, info.unacked) = (Duration::from_millis(80), 600);
     assert_eq!(limits(|_, _, info| queue(info)), [(Limit::Link, 1.0)]);
     // A queue at every other look.
     let found = limits(|second, _, info| {
-        if second % 2 == 0 {
+        if second % 2 == 1 {
             queue(info)
         }
     });
     assert_eq!(found, [(Limit::Unknown, 1.0)]);
-    let empty = |info: &mut TcpInfo| info.notsent_bytes = Some(Bytes::ZERO);
     assert_eq!(limits(|_, _, info| empty(info)), [(Limit::SenderApplication, 1.0)]);
     let found = limits(|second, _, info| {
-        if second % 2 == 0 {
+        if second % 2 == 1 {
             empty(info)
         }
     });
     assert_eq!(found, [(Limit::Unknown, 1.0)]);
-    let full = SocketMemory {
-        sndbuf: Bytes::new(100_000),
-        wmem_queued: Bytes::new(99_000),
-        ..SocketMemory::default()
-    };
-    let found = limits(|_, sample, info| {
-        empty(info);
-        sample.memory = Some(full);
-    });
-    assert_eq!(found, [(Limit::SendBuffer, 1.0)]);
+}
+
+/// A socket that has written all it may, so much of its send buffer.
+fn full(part: u64) -> Option<SocketMemory> {
+    let (sndbuf, wmem_queued) = (Bytes::new(100_000), Bytes::new(1000 * part));
+    Some(SocketMemory { sndbuf, wmem_queued, ..SocketMemory::default() })
 }
 
 #[test]
-fn what_no_counter_shows_is_no_more_than_a_guess() {
-    let link = |_: u64, _: &mut Sample, info: &mut TcpInfo| {
-        (info.rtt, info.unacked) = (Duration::from_millis(80), 600);
+fn a_send_buffer_is_told_from_its_application_by_its_memory() {
+    let with = |part: u64| {
+        limits(|_, sample, info| {
+            empty(info);
+            sample.memory = full(part);
+        })
     };
-    assert!(from_looks(&looks(link), &[]).confidence <= SURE_FROM);
+    assert_eq!(with(99), [(Limit::SendBuffer, 1.0)]);
+    // A writer is woken when a third is free.
+    assert_eq!(with(67), [(Limit::SendBuffer, 1.0)]);
+    assert_eq!(with(30), [(Limit::SenderApplication, 1.0)]);
+    // One that pauses found its buffer full when it wrote, and then was idle for a third.
+    let found = limits(|second, sample, info| {
+        empty(info);
+        sample.memory = full(99);
+        info.busy_time = Some(Duration::from_millis(650 * second));
+    });
+    assert_eq!(found, [(Limit::SenderApplication, 1.0)]);
+}
+
+/// What is sent again while nothing waits to be sent is repaired without anybody's wait. It was
+/// called loss, for a whole second each.
+#[test]
+fn a_segment_sent_again_is_no_limit_where_nothing_waits() {
+    for in_vain in [0, 1] {
+        let found = limits(|second, sample, info| {
+            empty(info);
+            sample.memory = full(80);
+            info.total_retrans = u32::try_from(3 * second).unwrap();
+            info.dsack_dups = Some(info.total_retrans * in_vain);
+        });
+        assert_eq!(found, [(Limit::SendBuffer, 1.0)]);
+    }
+}
+
+/// A congestion window of 345 segments over 40 ms, which is what is carried, with so many segments
+/// lost of a thousand.
+fn lossy(per_mille: u64, control: &'static str) -> Vec<(Limit, f64)> {
+    limits(|second, sample, info| {
+        let sent = second * 10_000_000 / 1448;
+        (info.snd_cwnd, info.unacked, info.snd_ssthresh) = (345, 345, 200);
+        info.data_segs_out = Some(u32::try_from(sent).unwrap());
+        info.total_retrans = u32::try_from(sent * per_mille / 1000).unwrap();
+        info.dsack_dups = Some(0);
+        sample.congestion_control = Some(control.into());
+    })
+}
+
+#[test]
+fn losses_are_random_by_the_laws_or_the_links() {
+    let loss = Limit::CongestionWindow(Cause::Loss);
+    // By Mathis' law 1.22 / sqrt(p) segments, 345 of them are three times as many at 0.01 %.
+    assert_eq!(lossy(0, "reno"), [(Limit::CongestionWindow(Cause::SlowStart), 1.0)]);
+    assert_eq!(lossy(1, "cubic"), [(Limit::Link, 1.0)]);
+    assert_eq!(lossy(50, "cubic"), [(Limit::Link, 1.0)]);
+    assert_eq!(lossy(50, "bbr"), [(Limit::Link, 1.0)]);
+    let rare = |second: u64, sample: &mut Sample, info: &mut TcpInfo| {
+        (info.snd_cwnd, info.unacked, info.snd_ssthresh) = (345, 345, 200);
+        info.data_segs_out = Some(u32::try_from(second * 10_000_000 / 1448).unwrap());
+        info.total_retrans = u32::try_from(second).unwrap();
+        sample.congestion_control = Some("cubic".into());
+    };
+    assert_eq!(limits(rare), [(loss, 1.0)]);
+}
+
+#[test]
+fn a_window_that_shuts_now_and_then_is_its_readers() {
+    let window = |sizes: [u64; 2]| {
+        limits(move |second, _, info| {
+            let size = sizes[usize::from(second % 2 == 0)];
+            info.snd_wnd = Some(Window::new(Bytes::new(size)));
+            info.rwnd_limited = info.busy_time;
+        })
+    };
+    assert_eq!(window([400_000, 400_000]), [(Limit::ReceiveWindow, 1.0)]);
+    assert_eq!(window([400_000, 380_000]), [(Limit::ReceiveWindow, 1.0)]);
+    assert_eq!(window([400_000, 220_000]), [(Limit::ReceiverApplication, 1.0)]);
+    // One that was wider once, and then never again, is as large as it can be.
+    let found = limits(|second, _, info| {
+        let size = if second == 2 { 500_000 } else { 400_000 };
+        info.snd_wnd = Some(Window::new(Bytes::new(size)));
+        info.rwnd_limited = info.busy_time;
+    });
+    assert_eq!(found[0].0, Limit::ReceiverApplication, "four looks are few");
+}
+
+#[test]
+fn groups_take_every_span_once() {
+    for count in [2_u64, 9, 10, 17, 18, 40] {
+        let samples: Vec<Sample> = (1..=count).map(|second| look(second, |_, _, _| {})).collect();
+        let spans = spans_of(&samples, MIN_INTERVAL);
+        let ends = group_ends(&spans);
+        assert!(ends.is_sorted() && ends.last() == Some(&spans.len()), "{count}: {ends:?}");
+        let longest = ends.iter().scan(0, |from, end| Some(end - std::mem::replace(from, *end)));
+        assert!(longest.max() < Some(16), "{count}: {ends:?}");
+    }
+}
+
+#[test]
+fn what_no_counter_shows_is_less_sure() {
+    let link = |_: u64, _: &mut Sample, info: &mut TcpInfo| queue(info);
+    assert!(from_looks(&looks(link), &[]).confidence <= BY_STATES);
     let window = |second: u64, _: &mut Sample, info: &mut TcpInfo| {
         info.rwnd_limited = Some(Duration::from_millis(900 * second));
     };
-    assert!(from_looks(&looks(window), &[]).confidence > SURE_FROM);
+    assert!(from_looks(&looks(window), &[]).confidence > BY_STATES);
+    // Without its memory a full send buffer looks like an application that pauses.
+    let writer = |_: u64, _: &mut Sample, info: &mut TcpInfo| empty(info);
+    assert!(from_looks(&looks(writer), &[]).confidence <= SURE_FROM);
+    let told = from_looks(&looks(|_, sample, info| {
+        empty(info);
+        sample.memory = full(30);
+    }), &[]);
+    assert!(told.confidence > SURE_FROM && told.confidence <= BY_STATES);
     let old = |_: u64, _: &mut Sample, info: &mut TcpInfo| {
         (info.busy_time, info.rwnd_limited, info.sndbuf_limited) = (None, None, None);
-        info.notsent_bytes = Some(Bytes::ZERO);
+        empty(info);
     };
     let found = from_looks(&looks(old), &[]);
     assert_eq!(found.limited_by().limit, Limit::SenderApplication);

@@ -1,10 +1,10 @@
 //! Looks at sockets that people logged: far apart, perhaps one only, with the fields that the log
 //! happens to have.
 
-use super::{RecordedSocket, by_socket, diagnosed, those_that_answer};
+use super::recording::{RecordedSocket, by_socket, diagnosed, those_that_answer};
+use super::{HostFacts, Observed};
 use crate::connection::Warning;
 use crate::diagnosis::DiagnosedConnection;
-use crate::diagnosis::live::{HostFacts, Observed};
 use crate::trace::TraceBounds;
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::{Sample, TcpInfo};

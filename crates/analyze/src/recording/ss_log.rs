@@ -1,8 +1,8 @@
 //! A log of `ss -tin` as the input: what people have of sockets, in a file of their own.
 
+use super::{LINE_MAX, Lines, Recorded, SAMPLES_MAX};
 use crate::drive::End;
 use crate::error::Error;
-use crate::recording::{LINE_MAX, Lines, Recorded, SAMPLES_MAX};
 use fullpipe_flow::capture::ReadError;
 use fullpipe_flow::diagnosis::live::connections_of_looks;
 use fullpipe_flow::{Config, Counts};
@@ -10,7 +10,7 @@ use fullpipe_model::observe::ss::SsLogReader;
 use std::io::{BufRead, Read};
 
 /// Reads and diagnoses a log. What stands before a line that cannot be read is analysed.
-pub fn read(name: String, mut lines: Lines, config: &Config) -> Recorded {
+pub(super) fn read(name: String, mut lines: Lines, config: &Config) -> Recorded {
     let mut reader = SsLogReader::new(config.looks_every);
     let (mut counts, mut errors) = (Counts::default(), Vec::new());
     let mut number = 0;
