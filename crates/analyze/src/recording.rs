@@ -1,10 +1,12 @@
 //! A recording as the input: samples of sockets, one a line, that `fullpipe why --record` wrote,
 //! with a note of what the host knew of each socket beside them.
 //!
-//! No capture begins with `{`, so the first byte tells a recording. A log of `ss -tin` is one, too:
-//! text in which ss's own lines stand ([`ss_log`]). All of it is in memory at once, because a
-//! socket's verdict rests on all of its samples.
+//! No capture begins with `{`, so the first byte tells a recording, and its first line, whether it is
+//! one: other JSON is the [`result`] of a test. A log of `ss -tin` is a recording, too: text in which
+//! ss's own lines stand ([`ss_log`]). All of it is in memory at once, because a socket's verdict
+//! rests on all of its samples.
 
+mod result;
 mod samples;
 mod ss_log;
 
@@ -12,6 +14,7 @@ use crate::drive::End;
 use crate::origin::Origin;
 use fullpipe_flow::Config;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
+use fullpipe_model::observe::is_line;
 use fullpipe_model::observe::ss::{OPENING, could_be_log, is_log};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
@@ -32,7 +35,11 @@ pub type Recorded = (Vec<DiagnosedConnection>, End);
 /// The [`Read`] that there is.
 pub fn read_only(origins: &mut Vec<Origin>, config: &Config) -> Option<Recorded> {
     only(origins).map(|(name, form, lines)| match form {
-        RecordedForm::Samples => samples::read(name, lines, config),
+        RecordedForm::Json => {
+            let (is_of_samples, lines) = is_of_samples(lines);
+            let read = if is_of_samples { samples::read } else { result::read };
+            read(name, lines, config)
+        }
         RecordedForm::SsLog => ss_log::read(name, lines, config),
     })
 }
@@ -42,8 +49,8 @@ type Lines = Box<dyn BufRead + Send>;
 
 /// What a recording's lines are.
 enum RecordedForm {
-    /// One sample each.
-    Samples,
+    /// A sample each, or all together what a test of another program found.
+    Json,
     /// What ss prints.
     SsLog,
 }
@@ -52,7 +59,7 @@ impl RecordedForm {
     /// By how it begins; `None` of a capture.
     fn of(opening: &[u8]) -> Option<RecordedForm> {
         match opening.first() {
-            Some(&FIRST) => Some(RecordedForm::Samples),
+            Some(&FIRST) => Some(RecordedForm::Json),
             _ => is_log(opening).then_some(RecordedForm::SsLog),
         }
     }
@@ -84,6 +91,16 @@ fn only(origins: &mut Vec<Origin>) -> Option<(String, RecordedForm, Lines)> {
             }
         },
     }
+}
+
+/// Whether the first line is a sample or a note, and all lines again.
+fn is_of_samples(mut lines: Lines) -> (bool, Lines) {
+    let mut first = Vec::new();
+    let read = lines.by_ref().take(LINE_MAX).read_until(b'\n', &mut first);
+    let is_so = is_line(&first);
+    let whole = std::io::Cursor::new(first).chain(lines);
+    // What failed to be read fails again, and is told then.
+    (is_so && read.is_ok(), Box::new(BufReader::new(whole)))
 }
 
 /// Something to read.

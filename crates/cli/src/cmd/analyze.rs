@@ -45,7 +45,8 @@ Examples:
   find /caps -name '*.pcap*' | fullpipe analyze --files-from - --parquet rows/ --resume
   tcpdump -i eth0 -w - tcp | fullpipe analyze -
   fullpipe why --record samples.jsonl; fullpipe analyze samples.jsonl
-  while sleep 1; do date +%s.%N; ss -tin; done > ss.log; fullpipe analyze ss.log
+  while sleep 1; do date +%s.%N; ss -tinm; done > ss.log; fullpipe analyze ss.log
+  iperf3 -c server.example --json > result.json; fullpipe analyze result.json
 
 JSON: one object for one FILE (or --as-one), an array for several. JSON lines: one object a connection. CSV: one row for \
 each direction of a connection. Times are in us, sizes in bytes, rates in bit/s, as each name says.";

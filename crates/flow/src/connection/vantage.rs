@@ -140,11 +140,18 @@ pub enum Warning {
     NoCounters,
     /// The log is of the socket that receives: it does not show what held the sender.
     ReceiverLog,
+    /// The log has nothing of the socket's memory: a full send buffer and an application that
+    /// pauses look alike.
+    NoSocketMemory,
+    /// The samples are those of a server of ndt7.
+    Ndt7Result,
+    /// The samples are what iperf3 printed of its intervals.
+    Iperf3Result,
 }
 
 impl Warning {
     /// Every warning, in the order of the type.
-    pub const ALL: [Warning; 12] = [
+    pub const ALL: [Warning; 15] = [
         Warning::OffloadSuperPackets,
         Warning::CaptureDropped,
         Warning::CapturedTwice,
@@ -157,6 +164,9 @@ impl Warning {
         Warning::OneLook,
         Warning::NoCounters,
         Warning::ReceiverLog,
+        Warning::NoSocketMemory,
+        Warning::Ndt7Result,
+        Warning::Iperf3Result,
     ];
 
     /// The stable name in results.
@@ -174,6 +184,9 @@ impl Warning {
             Warning::OneLook => "one_look",
             Warning::NoCounters => "no_counters",
             Warning::ReceiverLog => "receiver_log",
+            Warning::NoSocketMemory => "no_socket_memory",
+            Warning::Ndt7Result => "ndt7_result",
+            Warning::Iperf3Result => "iperf3_result",
         }
     }
 
@@ -210,8 +223,8 @@ impl Warning {
             }
             Warning::SocketLog => {
                 "a log of ss has looks that are far apart, and neither what the application asked of its socket nor its \
-                 host's settings: shares follow from the kernel's counters, what they leave open is named only where both \
-                 looks around it agree, and causes are not told; fullpipe why has them"
+                 host's settings: shares follow from the kernel's counters, what they leave open from several looks \
+                 together, and causes are not told; fullpipe why has them"
             }
             Warning::OneLook => {
                 "there is one look at this socket: shares are of all the time that it was busy since it was opened, and \
@@ -222,7 +235,22 @@ impl Warning {
                  receive window or the send buffer held the sender is not known"
             }
             Warning::ReceiverLog => {
-                "the log is of the receiver's socket, which does not count what holds the sender: log ss -tin at the sender"
+                "this is the receiver's socket, which does not count what holds the sender: log ss -tinm at the sender, or \
+                 take the sender's own result (iperf3 --json at the sender, or --get-server-output)"
+            }
+            Warning::NoSocketMemory => {
+                "the log has no skmem: a full send buffer and an application that pauses look alike, unless the kernel \
+                 counted the buffer; log ss -tinm"
+            }
+            Warning::Ndt7Result => {
+                "a result of ndt7 has some four looks a second at the server's socket, without its memory and without the \
+                 client's: shares follow from the kernel's counters, what they leave open from several looks together, \
+                 and causes are not told"
+            }
+            Warning::Iperf3Result => {
+                "iperf3 prints the mean of each interval and not for how long the receive window or the send buffer held \
+                 the sender, nor what waited to be sent: the answer is a guess; log ss -tinm at the sender beside it, or \
+                 run fullpipe why there"
             }
         }
     }

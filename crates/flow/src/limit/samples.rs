@@ -29,7 +29,7 @@ use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
 use std::ops::Range;
 use waited::waited;
 
-pub use looks::{from_looks, from_receiver_looks};
+pub use looks::{from_looks, from_means, from_receiver_looks};
 
 /// The shortest interval. A shorter one would be a few jiffies.
 const MIN_INTERVAL: Duration = Duration::from_millis(40);

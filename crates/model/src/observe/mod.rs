@@ -17,9 +17,10 @@ mod socket_options;
 pub mod ss;
 mod state;
 mod tcp_info;
+pub mod tool_result;
 
 pub use egress::{Class, Egress, Qdisc};
-pub use line::ParseSampleError;
+pub use line::{ParseSampleError, is_line};
 pub use memory::{ParseMemoryError, SocketMemory};
 pub use process::Process;
 pub use reasons::{Phase, Reason, Reasons, Wait};

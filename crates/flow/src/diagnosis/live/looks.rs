@@ -2,11 +2,12 @@
 //! happens to have.
 
 use super::recording::{RecordedSocket, by_socket, diagnosed, those_that_answer};
-use super::{HostFacts, Observed};
+use super::{HostFacts, Observed, role};
 use crate::connection::Warning;
 use crate::diagnosis::DiagnosedConnection;
 use crate::trace::TraceBounds;
 use fullpipe_model::limit::End;
+use fullpipe_model::observe::tool_result::{TestProgram, TestedSocket};
 use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration};
 
@@ -24,19 +25,47 @@ pub fn connections_of_looks(
     sockets.retain(|socket| socket.samples.len() > 1);
     let mut found: Vec<DiagnosedConnection> = Vec::new();
     for (at, role, other) in those_that_answer(&sockets) {
-        let socket = &sockets[at];
-        let samples = &socket.samples;
-        let host = HostFacts::default();
-        let seen = Observed { role, samples, other, asked: None, settings: None, host };
-        let diagnosis = seen.diagnosis_of_looks();
         let number = found.len() as u64;
-        let told = diagnosed(&seen, diagnosis, number, socket.first, trace);
-        found.extend(told.map(|mut told| {
-            told.connection.warnings.extend(warnings(&seen, socket.is_life));
-            told
-        }));
+        found.extend(told(&sockets[at], role, other, None, number, trace));
     }
     found
+}
+
+/// The connections of a test by another program, in the order of the result.
+pub fn connections_of_results(
+    sockets: impl IntoIterator<Item = TestedSocket>,
+    trace: Option<TraceBounds>,
+) -> Vec<DiagnosedConnection> {
+    let mut found: Vec<DiagnosedConnection> = Vec::new();
+    let mut first = 1;
+    for TestedSocket { samples, by } in sockets {
+        let count = samples.len() as u64;
+        let mut socket = RecordedSocket { first, samples, is_life: false };
+        live(&mut socket);
+        first += count;
+        let number = found.len() as u64;
+        if socket.samples.len() > 1 {
+            found.extend(told(&socket, role(&socket.samples), &[], Some(by), number, trace));
+        }
+    }
+    found
+}
+
+/// The connection of a socket; `by` is the program that looked at it, where that is not ss.
+fn told(
+    socket: &RecordedSocket,
+    role: End,
+    other: &[Sample],
+    by: Option<TestProgram>,
+    number: u64,
+    trace: Option<TraceBounds>,
+) -> Option<DiagnosedConnection> {
+    let (samples, host) = (&socket.samples, HostFacts::default());
+    let seen = Observed { role, samples, other, asked: None, settings: None, host };
+    let diagnosis = seen.diagnosis_of_looks(by);
+    let mut told = diagnosed(&seen, diagnosis, number, socket.first, trace)?;
+    told.connection.warnings.extend(warnings(&seen, by, socket.is_life));
+    Some(told)
 }
 
 /// Whether a look is at the same socket as the one before: what a socket counts never falls.
@@ -47,13 +76,21 @@ fn goes_on(before: &Sample, now: &Sample) -> bool {
 }
 
 /// What the log lacks.
-fn warnings(seen: &Observed<'_>, is_life: bool) -> Vec<Warning> {
+fn warnings(seen: &Observed<'_>, by: Option<TestProgram>, is_life: bool) -> Vec<Warning> {
     let is_receiver = seen.role == End::Receiver && seen.other.len() < 2;
     let has_counters = seen.infos().any(|info| info.busy_time.is_some());
+    let has_memory = seen.samples.iter().any(|sample| sample.memory.is_some());
+    let source = match by {
+        None => Warning::SocketLog,
+        Some(TestProgram::Ndt7) => Warning::Ndt7Result,
+        Some(TestProgram::Iperf3 { .. }) => Warning::Iperf3Result,
+    };
+    let is_log = by.is_none();
     let lacking = [
-        (Warning::SocketLog, true),
+        (source, true),
         (Warning::OneLook, is_life),
-        (Warning::NoCounters, !is_receiver && !has_counters),
+        (Warning::NoCounters, is_log && !is_receiver && !has_counters),
+        (Warning::NoSocketMemory, is_log && !is_receiver && !has_memory && !is_life),
         (Warning::ReceiverLog, is_receiver),
     ];
     lacking.into_iter().filter(|(_, is_so)| *is_so).map(|(warning, _)| warning).collect()

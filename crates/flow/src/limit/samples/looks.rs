@@ -8,6 +8,7 @@
 //! and is not asked.
 
 mod around;
+mod means;
 
 use super::{
     HeldShares, MIN_INTERVAL, SampleSpan, acked, active, fills, is_unread, nothing_to_send, ranked,
@@ -18,6 +19,8 @@ use around::{Around, group_ends};
 use fullpipe_model::limit::{Cause, Limit};
 use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Rate};
+
+pub use means::from_means;
 
 /// How often a limit is right that states show and no counter: of the 55 and 76 such answers from
 /// looks every second and every quarter of one, at the senders of a seed that the thresholds were
@@ -72,7 +75,8 @@ fn counted(spans: &[SampleSpan<'_>], intervals: &[Interval]) -> Vec<(Limit, Dura
         let closed = of_window
             .filter(|limit| matches!(limit, Limit::ReceiveWindow | Limit::ReceiverApplication));
         let parts = closed.take(1).map(|limit| (limit, rwnd));
-        let parts = parts.chain([(Limit::SendBuffer, sndbuf), (Limit::SenderApplication, 1.0 - busy)]);
+        let parts =
+            parts.chain([(Limit::SendBuffer, sndbuf), (Limit::SenderApplication, 1.0 - busy)]);
         let length = span.length().as_secs_f64();
         found.extend(parts.map(|(limit, part)| (limit, Duration::from_secs_f64(part * length))));
     }
@@ -127,6 +131,7 @@ fn by_counters(
         Limit::ReceiveWindow if near.is_empty() && around.is_closed_by_reader() => {
             Limit::ReceiverApplication
         }
+        Limit::ReceiveWindow if around.is_queued_at_window() => Limit::Link,
         closed => closed,
     };
     let candidates = vec![
@@ -164,6 +169,9 @@ fn rest(span: &SampleSpan<'_>, around: &Around<'_>) -> Limit {
     // A single look stands for the whole life of its socket, whose beginning has no state.
     if span.first.rtt == Duration::ZERO {
         return Limit::Unknown;
+    }
+    if around.is_full_link() {
+        return Limit::Link;
     }
     // Whatever was sent again meanwhile: a sender that has nothing to send waits for no window.
     if both(span, nothing_to_send) || around.is_empty() {

@@ -20,6 +20,11 @@ use stamp::Stamp;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
+/// The instant that a line of `date` names, in any of the forms that a log may have.
+pub(super) fn date(line: &str) -> Option<Instant> {
+    Some(stamp::read(line)?.after(Instant::ZERO))
+}
+
 /// So much of the beginning of a file tells whether it is a log.
 pub const OPENING: usize = 4096;
 

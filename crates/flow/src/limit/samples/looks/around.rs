@@ -35,9 +35,24 @@ const WIDEST: f64 = 0.8;
 const OF_WINDOW: f64 = 0.75;
 /// A queue stands where the median round trip exceeds the least by this factor.
 const QUEUED: f64 = 1.25;
-/// Random losses leave in flight no more than this multiple of what the laws say. Of those that
-/// come in bursts each counts here, and congestion control counts a burst.
-const BY_LAW: f64 = 3.0;
+const QUEUED_LITTLE: f64 = 1.1;
+/// Random losses leave in flight no more than this multiple of what the laws say.
+const BY_LAW: f64 = 5.0;
+/// Losses come in bursts where the numbers of them in equal spans differ by this much more than
+/// those of independent ones (their variance is then their mean), and a full queue or a policer
+/// drops in bursts. So do some radio links, but with those the rate differs, too, by more than
+/// [`STEADY`] of its mean.
+const IN_BURSTS: f64 = 4.0;
+const STEADY: f64 = 0.45;
+/// A rate that hardly differs at all is a link's, with fewer bursts.
+const NEARLY_ONE: f64 = 0.1;
+const SOME_BURSTS: f64 = 2.0;
+/// A congestion window is used where this part of it is in flight on average, and used up where
+/// [`ALL_OF_CWND`] is.
+const OF_CWND: f64 = 0.7;
+const ALL_OF_CWND: f64 = 0.8;
+/// An application that writes in blocks carries rates that differ by this much of their mean.
+const IN_BLOCKS: f64 = 0.5;
 /// What grew by this factor grows.
 const GROWN: f64 = 1.5;
 /// A sender that is busy for less of the time has an application that pauses.
@@ -98,6 +113,9 @@ impl<'a> Around<'a> {
 
     /// What keeps the sender from having data to send: its buffer, or its application.
     pub(super) fn unsent(&self) -> Limit {
+        if self.counted(|info| info.sndbuf_limited) >= COUNTED {
+            return Limit::SendBuffer;
+        }
         let empty = self.looks.iter().filter(|(_, info)| nothing_to_send(info));
         let (mut all, mut blocked) = (0, 0);
         for memory in empty.filter_map(|(sample, _)| sample.memory) {
@@ -106,25 +124,43 @@ impl<'a> Around<'a> {
             blocked += usize::from(memory.wmem_queued.as_f64() >= most);
         }
         // One that pauses writes more than the buffer takes at once, and finds it full then.
-        let has_pauses = self.first.busy_time.is_some()
-            && self.counted(|info| info.busy_time) < NEVER_IDLE;
-        let is_full = all > 0 && !has_pauses && blocked as f64 >= MOSTLY * f64::from(all);
-        if is_full || self.counted(|info| info.sndbuf_limited) >= COUNTED {
-            Limit::SendBuffer
-        } else {
-            Limit::SenderApplication
-        }
+        let has_pauses =
+            self.first.busy_time.is_none() || self.counted(|info| info.busy_time) < NEVER_IDLE;
+        // Without its memory nobody knows: one that is never idle writes at one rate, or waits.
+        let is_full = match all {
+            0 => self.spread() < IN_BLOCKS,
+            _ => blocked as f64 >= MOSTLY * f64::from(all),
+        };
+        if is_full && !has_pauses { Limit::SendBuffer } else { Limit::SenderApplication }
+    }
+
+    /// Whether a link is full, whatever else is: a queue stands, and the congestion window is used
+    /// up.
+    pub(super) fn is_full_link(&self) -> bool {
+        self.is_queued() && self.of_cwnd() >= ALL_OF_CWND
+    }
+
+    /// Whether a link is full by its one rate, while round trips differ.
+    pub(super) fn is_steady_and_queued(&self) -> bool {
+        let base = self.last.min_rtt.unwrap_or(Duration::MAX).as_secs_f64();
+        self.spread() < NEARLY_ONE && self.median_rtt().as_secs_f64() >= QUEUED_LITTLE * base
+    }
+
+    /// Whether more than the window allows would only stand in a queue.
+    pub(super) fn is_queued_at_window(&self) -> bool {
+        let median = self.median_window().unwrap_or(Bytes::ZERO);
+        self.is_queued() && self.in_flight() <= median
     }
 
     /// What holds data that waits, where no counter runs.
     pub(super) fn waiting(&self) -> Limit {
         match () {
             () if self.is_window_full() && self.is_closed_by_reader() => Limit::ReceiverApplication,
-            () if self.is_window_full() => Limit::ReceiveWindow,
             () if self.is_queued() => Limit::Link,
+            () if self.is_window_full() => Limit::ReceiveWindow,
             () if self.lost() > 0 => self.by_loss(),
             () if self.is_starting() => Limit::CongestionWindow(Cause::SlowStart),
-            () if self.part(|(_, info)| fills(info)) >= MOSTLY => {
+            () if self.is_cwnd_used() => {
                 let was_lost = self.last.total_retrans > 0;
                 let cause = if was_lost { Cause::Loss } else { Cause::SlowStart };
                 Limit::CongestionWindow(cause)
@@ -141,20 +177,37 @@ impl<'a> Around<'a> {
     /// What losses mean: that random ones keep the congestion window small, or that a link drops
     /// what it cannot carry.
     fn by_loss(&self) -> Limit {
-        let sent = u64::from(rise(self.first.data_segs_out, self.last.data_segs_out));
-        let sent = sent.max(self.moved().get() / self.last.snd_mss.get().max(1)).max(1);
-        let p = Probability::new(self.lost() as f64 / sent as f64);
-        let (Some(p), false) = (p, self.is_paced()) else { return Limit::Link };
+        let sent: f64 = self.spans.iter().map(sent).sum();
+        let p = Probability::new(f64::from(self.lost()) / sent.max(1.0));
+        let Some(p) = p.filter(|_| !self.is_paced()) else { return Limit::Link };
+        let (bursts, spread) = (self.bursts(), self.spread());
+        let is_dropped = bursts >= IN_BURSTS && spread < STEADY;
+        if is_dropped || (bursts >= SOME_BURSTS && spread < NEARLY_ONE) {
+            return Limit::Link;
+        }
         let (mss, rtt) = (self.last.snd_mss, self.rtt());
         let window = match self.congestion_control() {
             Some("reno") => mathis::congestion_window(mss, p),
             _ => cubic::congestion_window(mss, rtt, p),
         };
-        if self.in_flight().as_f64() <= BY_LAW * window.bytes().as_f64() {
+        let is_lawful = self.in_flight().as_f64() <= BY_LAW * window.bytes().as_f64();
+        if is_lawful || spread >= STEADY {
             Limit::CongestionWindow(Cause::Loss)
         } else {
             Limit::Link
         }
+    }
+
+    /// By how much the numbers of losses in the spans differ: the mean square of what is more or
+    /// less than expected, as a multiple of what is expected. It is one of independent losses.
+    fn bursts(&self) -> f64 {
+        let parts = self.spans.iter().map(|span| (span.retransmissions() as f64, sent(span)));
+        let (again, all) =
+            parts.clone().fold((0.0, 0.0), |sums, (again, sent)| (sums.0 + again, sums.1 + sent));
+        if again == 0.0 || all == 0.0 {
+            return 0.0;
+        }
+        parts.map(|(here, sent)| (here - again / all * sent).powi(2)).sum::<f64>() / again
     }
 
     /// Whether congestion control sends at a rate that it measured, whatever is lost.
@@ -167,11 +220,37 @@ impl<'a> Around<'a> {
     }
 
     fn is_window_full(&self) -> bool {
-        let Some(median) = self.windows.get(self.windows.len() / 2) else { return false };
+        let Some(median) = self.median_window() else { return false };
         // Where the kernel counts the window's time and found none, this is not it.
-        let may_be = self.last.busy_time.is_none()
-            || self.counted(|info| info.rwnd_limited) >= COUNTED;
+        let may_be =
+            self.last.busy_time.is_none() || self.counted(|info| info.rwnd_limited) >= COUNTED;
         may_be && self.in_flight().as_f64() >= OF_WINDOW * median.as_f64()
+    }
+
+    fn median_window(&self) -> Option<Bytes> {
+        self.windows.get(self.windows.len() / 2).copied()
+    }
+
+    fn is_cwnd_used(&self) -> bool {
+        self.of_cwnd() >= OF_CWND || self.part(|(_, info)| fills(info)) >= MOSTLY
+    }
+
+    /// The part of the congestion window that is in flight on average.
+    fn of_cwnd(&self) -> f64 {
+        let segments: f64 = self.looks.iter().map(|(_, info)| f64::from(info.snd_cwnd)).sum();
+        let mean = segments / self.looks.len().max(1) as f64 * self.last.snd_mss.as_f64();
+        if mean > 0.0 { self.in_flight().as_f64() / mean } else { 0.0 }
+    }
+
+    /// By how much the rates of the spans differ: their deviation, as a part of their mean.
+    fn spread(&self) -> f64 {
+        let rates = self.spans.iter().map(|span| span.goodput().as_f64());
+        let (count, sum, squares) = rates.fold((0.0, 0.0, 0.0), |(count, sum, squares), rate| {
+            (count + 1.0, sum + rate, squares + rate * rate)
+        });
+        let mean = sum / f64::max(count, 1.0);
+        let variance = squares / f64::max(count, 1.0) - mean * mean;
+        if mean > 0.0 { variance.max(0.0).sqrt() / mean } else { 0.0 }
     }
 
     fn is_queued(&self) -> bool {
@@ -185,8 +264,9 @@ impl<'a> Around<'a> {
     /// Whether a slow start goes on: below its threshold, and growing.
     fn is_starting(&self) -> bool {
         // ss prints no threshold while there is none.
-        let is_below =
-            |(_, info): &(&Sample, &TcpInfo)| info.snd_ssthresh == 0 || info.snd_cwnd < info.snd_ssthresh;
+        let is_below = |(_, info): &(&Sample, &TcpInfo)| {
+            info.snd_ssthresh == 0 || info.snd_cwnd < info.snd_ssthresh
+        };
         let windows = [self.first.snd_cwnd, self.last.snd_cwnd].map(f64::from);
         let rates = [self.spans.first(), self.spans.last()]
             .map(|span| span.map_or(0.0, |span| span.goodput().as_f64()));
@@ -213,7 +293,7 @@ impl<'a> Around<'a> {
     }
 
     /// The mean amount in flight, by Little's law.
-    fn in_flight(&self) -> Bytes {
+    pub(super) fn in_flight(&self) -> Bytes {
         self.goodput().over(self.rtt())
     }
 
@@ -244,6 +324,13 @@ impl<'a> Around<'a> {
         let ran = last.saturating_sub(first).as_secs_f64();
         if length > 0.0 { ran / length } else { 0.0 }
     }
+}
+
+/// Segments that were sent in a span, again or not.
+fn sent(span: &SampleSpan<'_>) -> f64 {
+    let counted = rise(span.first.data_segs_out, span.last.data_segs_out);
+    let acked = acked(span.last).saturating_sub(acked(span.first));
+    f64::from(counted).max(acked.as_f64() / span.last.snd_mss.as_f64().max(1.0))
 }
 
 fn rise(first: Option<u32>, last: Option<u32>) -> u32 {

@@ -199,10 +199,13 @@ fn what_no_counter_shows_is_less_sure() {
     // Without its memory a full send buffer looks like an application that pauses.
     let writer = |_: u64, _: &mut Sample, info: &mut TcpInfo| empty(info);
     assert!(from_looks(&looks(writer), &[]).confidence <= SURE_FROM);
-    let told = from_looks(&looks(|_, sample, info| {
-        empty(info);
-        sample.memory = full(30);
-    }), &[]);
+    let told = from_looks(
+        &looks(|_, sample, info| {
+            empty(info);
+            sample.memory = full(30);
+        }),
+        &[],
+    );
     assert!(told.confidence > SURE_FROM && told.confidence <= BY_STATES);
     let old = |_: u64, _: &mut Sample, info: &mut TcpInfo| {
         (info.busy_time, info.rwnd_limited, info.sndbuf_limited) = (None, None, None);
