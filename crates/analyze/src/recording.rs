@@ -1,10 +1,10 @@
 //! A recording as the input: samples of sockets, one a line, that `fullpipe why --record` wrote,
 //! with a note of what the host knew of each socket beside them.
 //!
-//! No capture begins with `{`, so the first byte tells a recording, and its first line, whether it is
-//! one: other JSON is the [`result`] of a test. A log of `ss -tin` is a recording, too: text in which
-//! ss's own lines stand ([`ss_log`]). All of it is in memory at once, because a socket's verdict
-//! rests on all of its samples.
+//! No capture begins with `{`, so the first byte tells a recording, and its first line, whether it
+//! is one: other JSON is the [`result`] of a test. A log of `ss -tin` is a recording, too: text in
+//! which ss's own lines stand ([`ss_log`]). All of it is in memory at once, because a socket's
+//! verdict rests on all of its samples.
 
 mod result;
 mod samples;

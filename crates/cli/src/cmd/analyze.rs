@@ -67,8 +67,9 @@ fn with_columns() -> String {
 /// zstd, xz or lz4. Prints a table that begins with the connections that lost most time, or all
 /// details of one connection if it is the only one or --connection names it. Samples that `why
 /// --record` or `window watch --record` wrote are read too, and answered as `why` did; so are logs
-/// of `ss -tin`, as far as their fields go. If a capture ends in the middle of a packet, everything
-/// before that is analysed, a message says so, and the exit code is 4.
+/// of `ss -tinm` and the JSON of iperf3 and ndt7, as far as their fields go. If a capture ends in
+/// the middle of a packet, everything before that is analysed, a message says so, and the exit code
+/// is 4.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = with_columns())]
 pub struct Analyze {

@@ -231,8 +231,8 @@ impl SoFar {
         self.reordered = self.reordered.max(interval.reorder.unwrap_or(0));
     }
 
-    /// The socket at the end of an interval; `None` is the beginning, whose round trip and congestion
-    /// window are taken to be those of the first one's end.
+    /// The socket at the end of an interval; `None` is the beginning, whose round trip and
+    /// congestion window are taken to be those of the first one's end.
     fn info(
         &self,
         test: &Test,

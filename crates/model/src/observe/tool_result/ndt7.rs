@@ -1,8 +1,8 @@
 //! A result of ndt7: M-Lab's archived JSON, and what ndt7-client prints (`-format json`).
 //!
 //! The server takes `TCP_INFO` of its socket some four times a second, and archives the whole of it
-//! (m-lab/ndt-server, `ndt7/model/archivaldata.go`; m-lab/tcp-info, `tcp/tcpinfo.go`). Units are the
-//! kernel's. Of a download the server's socket is the sender's.
+//! (m-lab/ndt-server, `ndt7/model/archivaldata.go`; m-lab/tcp-info, `tcp/tcpinfo.go`). Units are
+//! the kernel's. Of a download the server's socket is the sender's.
 
 use super::{ParseResultError, TestProgram, TestedSocket};
 use crate::observe::{CongestionState, Sample, TcpInfo, TcpState, ss};
@@ -268,7 +268,7 @@ impl ArchivedInfo {
         self.counted(base)
     }
 
-    /// With what kernels count since Linux 4.2. One that does not know a field has none in its JSON.
+    /// With what kernels count since Linux 4.2.
     fn counted(&self, base: TcpInfo) -> TcpInfo {
         TcpInfo {
             pacing_rate: rate(self.pacing_rate),

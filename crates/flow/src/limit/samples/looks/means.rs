@@ -1,14 +1,12 @@
 //! Intervals of which only means are known: what iperf3 prints.
 //!
-//! There are the rate, the round trip and the windows, and no counters of time. What is in flight is
-//! the rate times the round trip; which window that fills is the question. Nobody has scored the
-//! answers, so they are no more than guesses.
+//! There are the rate, the round trip and the windows, and no counters of time. What is in flight
+//! is the rate times the round trip; which window that fills is the question.
 
-use super::around::{Around, group_ends};
-use super::{MIN_INTERVAL, SampleSpan, active, ranked, spans_of};
-use crate::limit::{Interval, Limit, SURE_FROM, Source, Verdict};
+use super::around::Around;
+use crate::limit::samples::SampleSpan;
 use fullpipe_model::law::send_buffer;
-use fullpipe_model::observe::Sample;
+use fullpipe_model::limit::Limit;
 use fullpipe_model::units::{Bytes, Rate};
 
 /// A sender that is told its rate keeps to at least this part of it.
@@ -16,27 +14,8 @@ const AT_RATE: f64 = 0.9;
 /// A send buffer is full where this part of what it holds by its law is in flight.
 const OF_BUFFER: f64 = 0.6;
 
-/// Decides what held the sender from the means of intervals. `rate` is what it was told to keep to,
-/// `sndbuf` the send buffer that it asked for.
-pub fn from_means(sender: &[Sample], rate: Option<Rate>, sndbuf: Option<Bytes>) -> Verdict {
-    let spans = spans_of(sender, MIN_INTERVAL);
-    let mut intervals: Vec<Interval> = Vec::with_capacity(spans.len());
-    for end in group_ends(&spans) {
-        let group = &spans[intervals.len()..end];
-        let Some(around) = Around::new(group) else { break };
-        intervals.extend(group.iter().map(|span| Interval {
-            start: span.start(),
-            length: span.length(),
-            candidates: ranked(vec![(limit(span, &around, rate, sndbuf), 1.0)]),
-            evidence: span.evidence(&[]),
-        }));
-    }
-    let active = active(&intervals);
-    let verdict = Verdict::new(Source::Samples, intervals.drain(active).collect());
-    verdict.no_surer_than(SURE_FROM)
-}
-
-fn limit(
+/// What held the sender in an interval, with those around it.
+pub(super) fn limit(
     span: &SampleSpan<'_>,
     around: &Around<'_>,
     rate: Option<Rate>,

@@ -141,18 +141,24 @@ fn lossy(per_mille: u64, control: &'static str) -> Vec<(Limit, f64)> {
 #[test]
 fn losses_are_random_by_the_laws_or_the_links() {
     let loss = Limit::CongestionWindow(Cause::Loss);
-    // By Mathis' law 1.22 / sqrt(p) segments, 345 of them are three times as many at 0.01 %.
+    // 276 segments are in flight, and the laws allow 39 with one loss in a thousand.
     assert_eq!(lossy(0, "reno"), [(Limit::CongestionWindow(Cause::SlowStart), 1.0)]);
     assert_eq!(lossy(1, "cubic"), [(Limit::Link, 1.0)]);
     assert_eq!(lossy(50, "cubic"), [(Limit::Link, 1.0)]);
     assert_eq!(lossy(50, "bbr"), [(Limit::Link, 1.0)]);
-    let rare = |second: u64, sample: &mut Sample, info: &mut TcpInfo| {
-        (info.snd_cwnd, info.unacked, info.snd_ssthresh) = (345, 345, 200);
-        info.data_segs_out = Some(u32::try_from(second * 10_000_000 / 1448).unwrap());
-        info.total_retrans = u32::try_from(second).unwrap();
-        sample.congestion_control = Some("cubic".into());
+    // They allow 72 with eight losses in four seconds. Two a second are independent; eight at once
+    // are a queue that was full.
+    let lost = |sums: [u32; 5]| {
+        limits(move |second, sample, info| {
+            (info.snd_cwnd, info.unacked, info.snd_ssthresh) = (345, 345, 200);
+            info.data_segs_out = Some(u32::try_from(second * 10_000_000 / 1448).unwrap());
+            info.total_retrans = sums[second as usize - 1];
+            sample.congestion_control = Some("cubic".into());
+        })
     };
-    assert_eq!(limits(rare), [(loss, 1.0)]);
+    assert_eq!(lost([0, 2, 4, 6, 8]), [(loss, 1.0)]);
+    assert_eq!(lost([0, 3, 4, 7, 8]), [(loss, 1.0)]);
+    assert_eq!(lost([0, 0, 8, 8, 8]), [(Limit::Link, 1.0)]);
 }
 
 #[test]
@@ -168,12 +174,16 @@ fn a_window_that_shuts_now_and_then_is_its_readers() {
     assert_eq!(window([400_000, 380_000]), [(Limit::ReceiveWindow, 1.0)]);
     assert_eq!(window([400_000, 220_000]), [(Limit::ReceiverApplication, 1.0)]);
     // One that was wider once, and then never again, is as large as it can be.
-    let found = limits(|second, _, info| {
-        let size = if second == 2 { 500_000 } else { 400_000 };
-        info.snd_wnd = Some(Window::new(Bytes::new(size)));
-        info.rwnd_limited = info.busy_time;
-    });
-    assert_eq!(found[0].0, Limit::ReceiverApplication, "four looks are few");
+    let samples: Vec<Sample> = (1..=12)
+        .map(|second| {
+            look(second, |second, _, info| {
+                let size = if second < 4 { 500_000 } else { 400_000 };
+                info.snd_wnd = Some(Window::new(Bytes::new(size)));
+                info.rwnd_limited = info.busy_time;
+            })
+        })
+        .collect();
+    assert_eq!(from_looks(&samples, &[]).limited_by().limit, Limit::ReceiveWindow);
 }
 
 #[test]
