@@ -74,6 +74,15 @@ fn lines_of_a_stream_say_what_the_whole_says() {
     assert_eq!(read(&lines), read(CLIENT));
 }
 
+/// By iperf 3.12 with `-P 2`, which prints `sock_bufsize` twice.
+#[test]
+fn each_stream_is_a_socket() {
+    let text = include_str!("../../../../../fuzz/corpus/tool_result/iperf3-two");
+    assert_eq!(text.matches("sock_bufsize").count(), 2);
+    let [one, other] = &read(text).unwrap()[..] else { panic!("two streams") };
+    assert_ne!(one.samples[0].local.port(), other.samples[0].local.port());
+}
+
 #[test]
 fn what_iperf3_was_asked_is_known() {
     let mut value: serde_json::Value = serde_json::from_str(CLIENT).unwrap();

@@ -35,6 +35,8 @@ pub(super) fn limit(
                 holds.is_some_and(|holds| around.in_flight().as_f64() >= OF_BUFFER * holds);
             if is_full { Limit::SendBuffer } else { Limit::Unknown }
         }
+        // iperf3 reads all the time.
+        Limit::ReceiverApplication => Limit::ReceiveWindow,
         told => told,
     }
 }
