@@ -104,15 +104,16 @@ mod tests {
             assert_eq!(verdict.time, Duration::from_secs(5));
             assert_eq!(verdict.shares[0].limit, Limit::ReceiveWindow);
             assert!((verdict.shares[0].share - 0.6).abs() < 1e-9, "{:?}", verdict.shares);
-            let warnings = [Warning::NoPackets, Warning::SocketLog];
+            let warnings = [Warning::NoPackets, Warning::SocketLog, Warning::NoSocketMemory];
             assert_eq!(one.connection.warnings, warnings);
         }
     }
 
     /// Five looks at both ends of a transfer over loopback into a buffer of 60 kB, by iproute2 6.1
-    /// and Linux 6.18. Between the first and the last the kernel counted 2208 ms for the window.
+    /// and Linux 6.18. Between the first and the last the kernel counted 2208 ms for the window;
+    /// what is in flight on average fills it for the rest, too.
     #[test]
-    fn a_log_of_a_small_window_has_the_kernels_own_share() {
+    fn a_small_window_has_at_least_the_kernels_own_share() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/ss_log/window");
         let (found, errors) = analysed(std::fs::read_to_string(path).unwrap(), None);
         assert!(errors.is_empty(), "{errors:?}");
@@ -120,7 +121,7 @@ mod tests {
         let verdict = &one.bulk().unwrap().verdict;
         assert_eq!(verdict.time, Duration::from_secs(4));
         assert_eq!(verdict.shares[0].limit, Limit::ReceiveWindow, "{:?}", verdict.shares);
-        assert!((verdict.shares[0].share - 2.208 / 4.0).abs() < 0.01, "{:?}", verdict.shares);
+        assert!(verdict.shares[0].share >= 2.208 / 4.0, "{:?}", verdict.shares);
     }
 
     #[test]
