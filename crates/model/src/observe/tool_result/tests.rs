@@ -130,7 +130,7 @@ fn what_is_no_result_says_what_is_read() {
     assert_eq!(said(nothing), ParseResultError::NoIntervals);
     let nothing = "{\"ServerIP\": \"192.0.2.1\", \"Download\": {\"ServerMeasurements\": []}}";
     assert_eq!(said(nothing), ParseResultError::NoTcpInfo);
-    let vast = CLIENT.replacen("\"bytes\":\t7442720", "\"bytes\":\t7442720999999999", 1);
+    let vast = CLIENT.replacen("\"bytes\":\t7442720", "\"bytes\":\t7442720999999999999", 1);
     assert_eq!(said(&vast), ParseResultError::Impossible);
 }
 
