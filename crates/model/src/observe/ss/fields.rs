@@ -70,7 +70,10 @@ impl SsFields {
                 }),
                 _ => match word.split_once(':') {
                     Some((name, value)) => self.field(name, value),
-                    None => Some(self.flag(word)),
+                    None => {
+                        self.flag(word);
+                        Some(())
+                    }
                 },
             };
             read.ok_or_else(|| ParseSsError::Value(shortened(word)))?;
