@@ -104,10 +104,10 @@ fn is_of_samples(mut lines: Lines) -> (bool, Lines) {
 }
 
 /// Something to read.
-type Source = Box<dyn std::io::Read + Send>;
+type RecordedSource = Box<dyn std::io::Read + Send>;
 
 /// Reads as much of a source as tells whether it is a recording. What is none is given back whole.
-fn told(mut source: Source) -> Result<(RecordedForm, Lines), Source> {
+fn told(mut source: RecordedSource) -> Result<(RecordedForm, Lines), RecordedSource> {
     let mut opening = vec![0; OPENING];
     let mut length = 0;
     // A pipe gives a little at a time. An error is met again, and told, by whoever reads packets.

@@ -71,7 +71,8 @@ fn told_alike(program: &Program, planted: &Planted, limit: &str) -> Result<(), S
     assert!(text.out.contains("a log of ss has looks"), "{text:?}");
     let page = program.run(&["report", "--data", file]).json();
     assert_eq!(page["kind"], "samples");
-    let by_why = &why.json()["connections"][0]["limits"];
+    let answer = why.json();
+    let by_why = &answer["connections"][0]["limits"];
     let [looks, samples] = [shares(&found["limits"]), shares(by_why)];
     let [first, other] = [&found["limits"], by_why].map(|all| all[0]["limit"].as_str().unwrap());
     let [by_looks, by_samples] = [counted(&looks, limit), counted(&samples, limit)];

@@ -20,13 +20,13 @@ const AT: &[u8] = b"\"at_ns\"";
 
 /// The key of a line that tells whether it is of a recording.
 #[derive(serde::Deserialize)]
-struct Keys {
+struct LineKeys {
     at_ns: Option<serde::de::IgnoredAny>,
 }
 
 /// Whether a line is of a recording: a sample, or a note. One that is cut is, if it has the key.
 pub fn is_line(line: &[u8]) -> bool {
-    match serde_json::from_slice::<Keys>(line) {
+    match serde_json::from_slice::<LineKeys>(line) {
         Ok(keys) => keys.at_ns.is_some(),
         Err(_) => line.windows(AT.len()).any(|word| word == AT),
     }
