@@ -2,6 +2,7 @@
 
 use fullpipe_flow::Counts;
 use fullpipe_flow::capture::ReadError;
+use fullpipe_model::observe::tool_result::ParseResultError;
 use std::path::PathBuf;
 
 /// Why a capture was not read to its end. Everything before that was analysed.
@@ -58,6 +59,14 @@ pub enum Error {
         cause: String,
         /// Samples before it.
         samples: u64,
+    },
+    /// A result of another program's test cannot be read, or says nothing of a TCP socket.
+    #[error("{name}: reading a result: {cause}")]
+    Result {
+        /// The file or other source.
+        name: String,
+        /// What is wrong with it.
+        cause: ParseResultError,
     },
     /// A reading thread failed; its panic was printed.
     #[error("reading a capture: a thread failed")]

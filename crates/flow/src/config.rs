@@ -45,6 +45,8 @@ pub struct Config {
     /// Keep the order in which each connection's time was spent
     /// ([`crate::diagnosis::DiagnosedConnection::spans`]); not by default.
     pub spans: bool,
+    /// How far the looks of a log of ss are apart, where it has no stamps of time.
+    pub looks_every: Option<Duration>,
 }
 
 impl Default for Config {
@@ -63,6 +65,7 @@ impl Default for Config {
             windows: OwnWindows::default(),
             trace: None,
             spans: false,
+            looks_every: None,
         }
     }
 }

@@ -208,6 +208,34 @@ pub(crate) const fn warning(language: Language, warning: Warning) -> &'static st
             "这些是套接字采样，不是数据包：时序图中的一点是一次采样，线上字节数为估计值，标签与\
              丢包无从得知；抓包才有这些"
         }
+        (Language::Chinese, Warning::SocketLog) => {
+            "ss 日志的各次查看相隔较远，也没有应用对套接字的设置和主机的设置：占比来自内核的计数，\
+             其余部分由多次查看一起判断，原因无从得知；fullpipe why 有这些"
+        }
+        (Language::Chinese, Warning::OneLook) => {
+            "对此套接字只有一次查看：占比是它打开以来所有忙碌时间的占比，应用的停顿无从得知；请记录\
+             多次查看，每次之前有一行 date"
+        }
+        (Language::Chinese, Warning::NoCounters) => {
+            "日志中没有 busy、rwnd_limited 和 sndbuf_limited（Linux 4.10 及其 ss 才有）：接收窗口或\
+             发送缓冲区限制发送端多久无从得知"
+        }
+        (Language::Chinese, Warning::ReceiverLog) => {
+            "这是接收端的套接字，它不计数是什么限制发送端：请在发送端记录 ss -tinm，或使用发送端自己的\
+             结果（在发送端用 iperf3 --json，或 --get-server-output）"
+        }
+        (Language::Chinese, Warning::NoSocketMemory) => {
+            "日志中没有 skmem：除非内核计数了发送缓冲区，写满的发送缓冲区与停顿的应用看起来一样；\
+             请记录 ss -tinm"
+        }
+        (Language::Chinese, Warning::Ndt7Result) => {
+            "ndt7 的结果对服务器的套接字每秒约有四次查看，没有其内存，也没有客户端的套接字：占比来自\
+             内核的计数，其余部分由多次查看一起判断，原因无从得知"
+        }
+        (Language::Chinese, Warning::Iperf3Result) => {
+            "iperf3 只输出每个时段的平均值，没有接收窗口或发送缓冲区限制发送端多久，也没有等待发送的\
+             数据：答案是猜测；请在发送端同时记录 ss -tinm，或在那里运行 fullpipe why"
+        }
     }
 }
 

@@ -477,6 +477,20 @@ const WARNINGS: Record<string, string> = {
     "Window scaling was offered and not answered: no window is above 64 KiB; a middlebox may have taken it out.",
   no_packets:
     "These are samples of a socket, not packets: a point of the sequence graph is a sample, bytes on the wire are estimated, and labels, losses and stalls are not known; a capture has them.",
+  socket_log:
+    "A log of ss has looks that are far apart, and neither what the application asked of its socket nor its host's settings: shares follow from the kernel's counters, what they leave open from several looks together, and causes are not told; fullpipe why has them.",
+  one_look:
+    "There is one look at this socket: shares are of all the time that it was busy since it was opened, and pauses of its application are not known; log several looks with a line of date before each.",
+  no_counters:
+    "The log has no busy, rwnd_limited and sndbuf_limited (Linux 4.10 and its ss print them): for how long the receive window or the send buffer held the sender is not known.",
+  receiver_log:
+    "This is the receiver's socket, which does not count what holds the sender: log ss -tinm at the sender, or take the sender's own result (iperf3 --json at the sender, or --get-server-output).",
+  no_socket_memory:
+    "The log has no skmem: a full send buffer and an application that pauses look alike, unless the kernel counted the buffer; log ss -tinm.",
+  ndt7_result:
+    "A result of ndt7 has some four looks a second at the server's socket, without its memory and without the client's: shares follow from the kernel's counters, what they leave open from several looks together, and causes are not told.",
+  iperf3_result:
+    "iperf3 prints the mean of each interval and not for how long the receive window or the send buffer held the sender, nor what waited to be sent: the answer is a guess; log ss -tinm at the sender beside it, or run fullpipe why there.",
   headers_cut:
     "Packets were cut within their TCP headers: SACK blocks and timestamps are missing, so lost and repeated segments are miscounted; keep more of each packet (tcpdump -s 128).",
 };

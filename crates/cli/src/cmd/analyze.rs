@@ -45,6 +45,8 @@ Examples:
   find /caps -name '*.pcap*' | fullpipe analyze --files-from - --parquet rows/ --resume
   tcpdump -i eth0 -w - tcp | fullpipe analyze -
   fullpipe why --record samples.jsonl; fullpipe analyze samples.jsonl
+  while sleep 1; do date +%s.%N; ss -tinm; done > ss.log; fullpipe analyze ss.log
+  iperf3 -c server.example --json > result.json; fullpipe analyze result.json
 
 JSON: one object for one FILE (or --as-one), an array for several. JSON lines: one object a connection. CSV: one row for \
 each direction of a connection. Times are in us, sizes in bytes, rates in bit/s, as each name says.";
@@ -64,9 +66,10 @@ fn with_columns() -> String {
 /// Reads pcap, pcapng and snoop from files or standard input (`-`), plain or compressed with gzip,
 /// zstd, xz or lz4. Prints a table that begins with the connections that lost most time, or all
 /// details of one connection if it is the only one or --connection names it. Samples that `why
-/// --record` or `window watch --record` wrote are read too, and answered as `why` did. If a capture
-/// ends in the middle of a packet, everything before that is analysed, a message says so, and the
-/// exit code is 4.
+/// --record` or `window watch --record` wrote are read too, and answered as `why` did; so are logs
+/// of `ss -tinm` and the JSON of iperf3 and ndt7, as far as their fields go. If a capture ends in
+/// the middle of a packet, everything before that is analysed, a message says so, and the exit code
+/// is 4.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = with_columns())]
 pub struct Analyze {
@@ -136,7 +139,7 @@ pub struct Analyze {
     packets: bool,
     /// Length of the intervals that --connection shows: 100ms [default: one round trip, at least 10
     /// ms]. Limits are decided by round trips in any case.
-    #[arg(long, value_name = "TIME", value_parser = interval)]
+    #[arg(long, value_name = "TIME", value_parser = input::interval)]
     interval: Option<Duration>,
     /// Whose definitions of the labels to use.
     #[arg(long, value_name = "LABELS", value_enum, default_value_t = Definitions::Sack)]
@@ -177,17 +180,6 @@ enum Definitions {
     Sack,
     /// Wireshark's (TShark 4.0, default preferences).
     Wireshark,
-}
-
-/// Parses the length of an interval.
-fn interval(text: &str) -> Result<Duration, Sentence> {
-    match text.parse::<Duration>().map_err(|error| Sentence::from(&error))? {
-        Duration::ZERO => Err(Sentence::new(
-            "an interval cannot be 0; use 1ms or more",
-            "时段不能为 0；请用 1ms 或更长",
-        )),
-        length => Ok(length),
-    }
 }
 
 /// Connections in a table without --top.

@@ -14,6 +14,7 @@ use fullpipe_flow::capture::{Layer, ReadError};
 use fullpipe_flow::connection::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
 use fullpipe_flow::{Config, OwnWindows};
+use fullpipe_model::units::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
 use std::io::Read;
@@ -38,6 +39,9 @@ pub struct Reading {
     /// win over the built-in ones.
     #[arg(long, value_name = "FILE", value_parser = windows::read)]
     windows: Option<OwnWindows>,
+    /// How far apart the looks of a log of `ss -tin` are, if it has no time stamps: 1s.
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    every: Option<Duration>,
     /// Threads that read and analyse; the result does not depend on their number.
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
     pub threads: NonZeroUsize,
@@ -52,7 +56,9 @@ impl Reading {
             [&point, &layer].map(|value| value.as_ref().map_or("", |v| v.get_name()));
         let filter = self.filter.as_ref().map_or_else(String::new, |filter| format!(" {filter:?}"));
         let windows = self.windows.map_or_else(String::new, |own| format!(" {:?}", own.entries()));
-        format!("--capture-point {point} --layer {layer}{filter}{windows}")
+        let every =
+            self.every.map_or_else(String::new, |every| format!(" --every {}", every.to_exact()));
+        format!("--capture-point {point} --layer {layer}{filter}{windows}{every}")
     }
 
     /// What to analyse, with everything else as it is by default.
@@ -62,8 +68,20 @@ impl Reading {
             layer: self.layer.into(),
             filter: self.filter.clone(),
             windows: self.windows.unwrap_or_default(),
+            looks_every: self.every,
             ..Config::default()
         }
+    }
+}
+
+/// Parses the length of an interval.
+pub fn interval(text: &str) -> Result<Duration, Sentence> {
+    match text.parse::<Duration>().map_err(|error| Sentence::from(&error))? {
+        Duration::ZERO => Err(Sentence::new(
+            "an interval cannot be 0; use 1ms or more",
+            "时段不能为 0；请用 1ms 或更长",
+        )),
+        length => Ok(length),
     }
 }
 

@@ -61,6 +61,7 @@ mod virtual_prove;
 mod virtual_time;
 mod why;
 mod why_causes;
+mod why_ss;
 mod why_url;
 mod window;
 mod window_figures;
@@ -148,6 +149,7 @@ fn main() -> ExitCode {
         ("tune", Beside::Unmeasured, tune::CASES),
         ("tune_container", Beside::Unmeasured, tune_container::CASES),
         ("why", Beside::Nothing, why::CASES),
+        ("why_ss", Beside::Nothing, why_ss::CASES),
         ("record", Beside::Waiting, record::CASES),
         ("record_both", Beside::Waiting, record_both::CASES),
         ("why_url", Beside::Waiting, why_url::CASES),

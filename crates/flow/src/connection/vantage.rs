@@ -131,11 +131,27 @@ pub enum Warning {
     /// Nothing was captured: samples of its sockets are all that is known. What takes packets is
     /// not known, and counts of it are zero.
     NoPackets,
+    /// The samples are looks at a socket that somebody logged (`ss -tin`): far apart, and without
+    /// what its application asked for and its host's settings.
+    SocketLog,
+    /// There is one look at the socket, so shares are of the time that it was busy.
+    OneLook,
+    /// The log has no counters of the time that the window and the send buffer held the sender.
+    NoCounters,
+    /// The log is of the socket that receives: it does not show what held the sender.
+    ReceiverLog,
+    /// The log has nothing of the socket's memory: a full send buffer and an application that
+    /// pauses look alike.
+    NoSocketMemory,
+    /// The samples are those of a server of ndt7.
+    Ndt7Result,
+    /// The samples are what iperf3 printed of its intervals.
+    Iperf3Result,
 }
 
 impl Warning {
     /// Every warning, in the order of the type.
-    pub const ALL: [Warning; 8] = [
+    pub const ALL: [Warning; 15] = [
         Warning::OffloadSuperPackets,
         Warning::CaptureDropped,
         Warning::CapturedTwice,
@@ -144,6 +160,13 @@ impl Warning {
         Warning::WindowScaleRefused,
         Warning::HeadersCut,
         Warning::NoPackets,
+        Warning::SocketLog,
+        Warning::OneLook,
+        Warning::NoCounters,
+        Warning::ReceiverLog,
+        Warning::NoSocketMemory,
+        Warning::Ndt7Result,
+        Warning::Iperf3Result,
     ];
 
     /// The stable name in results.
@@ -157,6 +180,13 @@ impl Warning {
             Warning::WindowScaleRefused => "window_scale_refused",
             Warning::HeadersCut => "headers_cut",
             Warning::NoPackets => "no_packets",
+            Warning::SocketLog => "socket_log",
+            Warning::OneLook => "one_look",
+            Warning::NoCounters => "no_counters",
+            Warning::ReceiverLog => "receiver_log",
+            Warning::NoSocketMemory => "no_socket_memory",
+            Warning::Ndt7Result => "ndt7_result",
+            Warning::Iperf3Result => "iperf3_result",
         }
     }
 
@@ -190,6 +220,37 @@ impl Warning {
             Warning::NoPackets => {
                 "samples of a socket are no packets: a point of the sequence graph is a sample, bytes on the wire are \
                  estimated, and labels and losses are not counted; a capture has them"
+            }
+            Warning::SocketLog => {
+                "a log of ss has looks that are far apart, and neither what the application asked of its socket nor its \
+                 host's settings: shares follow from the kernel's counters, what they leave open from several looks \
+                 together, and causes are not told; fullpipe why has them"
+            }
+            Warning::OneLook => {
+                "there is one look at this socket: shares are of all the time that it was busy since it was opened, and \
+                 pauses of its application are not known; log several looks with a line of date before each"
+            }
+            Warning::NoCounters => {
+                "the log has no busy, rwnd_limited and sndbuf_limited (Linux 4.10 and its ss print them): for how long the \
+                 receive window or the send buffer held the sender is not known"
+            }
+            Warning::ReceiverLog => {
+                "this is the receiver's socket, which does not count what holds the sender: log ss -tinm at the sender, or \
+                 take the sender's own result (iperf3 --json at the sender, or --get-server-output)"
+            }
+            Warning::NoSocketMemory => {
+                "the log has no skmem: a full send buffer and an application that pauses look alike, unless the kernel \
+                 counted the buffer; log ss -tinm"
+            }
+            Warning::Ndt7Result => {
+                "a result of ndt7 has some four looks a second at the server's socket, without its memory and without the \
+                 client's: shares follow from the kernel's counters, what they leave open from several looks together, \
+                 and causes are not told"
+            }
+            Warning::Iperf3Result => {
+                "iperf3 prints the mean of each interval and not for how long the receive window or the send buffer held \
+                 the sender, nor what waited to be sent: the answer is a guess; log ss -tinm at the sender beside it, or \
+                 run fullpipe why there"
             }
         }
     }

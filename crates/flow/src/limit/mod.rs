@@ -45,8 +45,8 @@ pub use judge::{
 };
 pub use policed::Policed;
 pub use receiver::from_receiver;
-pub use samples::from_samples;
 pub(crate) use samples::is_overtaken;
+pub use samples::{from_looks, from_means, from_receiver_looks, from_samples};
 pub use verdict::{Candidate, Evidence, Interval, Pace, Verdict};
 
 pub(crate) use decide::{Features, Path, decide, queue_least};

@@ -12,6 +12,7 @@
 //! The counters run in jiffies (1 to 10 ms), so intervals are several samples long.
 
 mod brief;
+mod looks;
 mod overtaken;
 mod traits;
 mod waited;
@@ -29,6 +30,8 @@ use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
 pub(crate) use overtaken::is_overtaken;
 use std::ops::Range;
 use waited::waited;
+
+pub use looks::{from_looks, from_means, from_receiver_looks};
 
 /// The shortest interval. A shorter one would be a few jiffies.
 const MIN_INTERVAL: Duration = Duration::from_millis(40);
@@ -386,14 +389,7 @@ impl SampleSpan<'_> {
             vec![(Limit::Link, busy), (Limit::SenderApplication, 1.0 - busy)]
         } else {
             let repairs = self.repairs() || context.awaits_repair;
-            let closed = match (
-                self.receiver_is_slow(receiver, all),
-                repairs && self.carries_less_than(evidence.window),
-            ) {
-                (true, _) => Limit::ReceiverApplication,
-                (false, true) => Limit::CongestionWindow(Cause::Loss),
-                (false, false) => Limit::ReceiveWindow,
-            };
+            let closed = self.closed(receiver, all, repairs);
             vec![
                 (closed, rwnd),
                 (Limit::SendBuffer, sndbuf),
@@ -406,6 +402,16 @@ impl SampleSpan<'_> {
             length: self.length(),
             candidates: ranked(candidates),
             evidence,
+        }
+    }
+
+    /// Whose limit a window is that held the sender.
+    fn closed(&self, receiver: &[Sample], all: &[SampleSpan<'_>], repairs: bool) -> Limit {
+        let window = self.infos().filter_map(|(_, info)| info.snd_wnd).max();
+        match (self.receiver_is_slow(receiver, all), repairs && self.carries_less_than(window)) {
+            (true, _) => Limit::ReceiverApplication,
+            (false, true) => Limit::CongestionWindow(Cause::Loss),
+            (false, false) => Limit::ReceiveWindow,
         }
     }
 

@@ -220,6 +220,11 @@ impl Verdict {
         if self.coverage == Coverage::FromStart { Verdict { confidence, ..self } } else { self }
     }
 
+    /// The same verdict, with no more confidence than this.
+    pub(super) fn no_surer_than(self, most: f64) -> Self {
+        Verdict { confidence: self.confidence.min(most), ..self }
+    }
+
     /// The same verdict, whose first limit the packets prove.
     pub(crate) fn with_proof(self) -> Self {
         Verdict { confidence: self.confidence.max(PROVEN), ..self }

@@ -15,6 +15,23 @@ const SEGMENT_MOST: u64 = 1 << 16;
 /// 36 years.
 const TIME_MOST: Duration = Duration::from_nanos(1 << 60);
 
+/// The key that every sample and note has.
+const AT: &[u8] = b"\"at_ns\"";
+
+/// The key of a line that tells whether it is of a recording.
+#[derive(serde::Deserialize)]
+struct LineKeys {
+    at_ns: Option<serde::de::IgnoredAny>,
+}
+
+/// Whether a line is of a recording: a sample, or a note. One that is cut is, if it has the key.
+pub fn is_line(line: &[u8]) -> bool {
+    match serde_json::from_slice::<LineKeys>(line) {
+        Ok(keys) => keys.at_ns.is_some(),
+        Err(_) => line.windows(AT.len()).any(|word| word == AT),
+    }
+}
+
 /// Why a text is not a sample.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseSampleError {
@@ -37,8 +54,12 @@ impl std::str::FromStr for Sample {
 }
 
 fn is_possible(sample: &Sample) -> bool {
-    sample.at.as_nanos() <= TIME_MOST.as_nanos()
-        && within([sample.rqueue, sample.wqueue], SIZE_MOST)
+    sample.at.as_nanos() <= TIME_MOST.as_nanos() && is_possible_socket(sample)
+}
+
+/// Whether no number of its socket is larger than any kernel's.
+pub(super) fn is_possible_socket(sample: &Sample) -> bool {
+    within([sample.rqueue, sample.wqueue], SIZE_MOST)
         && sample.memory.as_ref().is_none_or(memory)
         && sample.info.as_ref().is_none_or(|info| sizes(info) && counts(info) && times(info))
 }

@@ -14,11 +14,13 @@ mod memory;
 mod process;
 mod reasons;
 mod socket_options;
+pub mod ss;
 mod state;
 mod tcp_info;
+pub mod tool_result;
 
 pub use egress::{Class, Egress, Qdisc};
-pub use line::ParseSampleError;
+pub use line::{ParseSampleError, is_line};
 pub use memory::{ParseMemoryError, SocketMemory};
 pub use process::Process;
 pub use reasons::{Phase, Reason, Reasons, Wait};

@@ -5,6 +5,7 @@ use fullpipe_analyze::Error;
 use fullpipe_flow::WindowsError;
 use fullpipe_flow::capture::ReadError;
 use fullpipe_flow::connection::filter::{FilterError, FilterProblem};
+use fullpipe_model::observe::tool_result::ParseResultError;
 
 impl From<&Error> for Sentence {
     fn from(error: &Error) -> Sentence {
@@ -28,7 +29,34 @@ fn chinese(error: &Error) -> String {
         Error::Sample { name, line, cause, samples } => {
             format!("{name}：读取采样：第 {line} 行：{cause}；已分析之前的 {samples} 次采样")
         }
+        Error::Result { name, cause } => {
+            format!("{name}：读取结果：{}", within(cause))
+        }
         Error::Thread => "读取抓包：一个线程失败".into(),
+    }
+}
+
+impl From<&ParseResultError> for Sentence {
+    fn from(error: &ParseResultError) -> Sentence {
+        let chinese = match error {
+            ParseResultError::Json(problem) => format!("{problem}；文件是否被截断或修改？"),
+            ParseResultError::Unknown => {
+                "它不是 iperf3 --json、ndt7 或 fullpipe why --record 的结果；\
+                 能读取的 JSON 只有这些"
+                    .into()
+            }
+            ParseResultError::Failed(why) => format!("该测试失败：{why}"),
+            ParseResultError::Protocol(protocol) => {
+                format!("它是 {protocol} 的测试，而只有 TCP 有所寻找的限制")
+            }
+            ParseResultError::NoIntervals => {
+                "其中没有 TCP 流的时段；iperf3 --json 会输出它们，除非给出 -i 0".into()
+            }
+            ParseResultError::NoTcpInfo => "服务器的测量中没有 TCPInfo".into(),
+            ParseResultError::Long => "它超过 64 MiB；请输出更长的时段（iperf3 -i 10）".into(),
+            ParseResultError::Impossible => "其中一个数字大于任何内核的".into(),
+        };
+        told(error, chinese)
     }
 }
 

@@ -8,19 +8,25 @@
 
 mod cause;
 mod host;
+mod looks;
 mod note;
 mod path;
 mod recording;
 
 pub use host::HostFacts;
+pub use looks::{connections_of_looks, connections_of_results};
 pub use note::Note;
 pub use recording::connections;
 
 use crate::account::{AccountPart, LiveAccount};
 use crate::diagnosis::{Diagnosis, Explanation, Site, Sockets, SubCause};
 use crate::finding::{Finding, Headline, Remedy};
-use crate::limit::{Candidate, Cause, Interval, Limit, PathHint, Verdict};
+use crate::limit::{
+    Candidate, Cause, Interval, Limit, PathHint, Verdict, from_looks, from_means,
+    from_receiver_looks,
+};
 use fullpipe_model::limit::End;
+use fullpipe_model::observe::tool_result::TestProgram;
 use fullpipe_model::observe::{Process, Sample, SocketOptions, TcpInfo};
 use fullpipe_model::tune::{HostSettings, MeasuredPath};
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
@@ -307,6 +313,22 @@ impl Observed<'_> {
             }
             End::Receiver => Diagnosis::from_receiver(self.samples, interval, hint),
         }
+    }
+
+    /// The same of looks that are far apart, as people log them, or as a test of another program
+    /// took them.
+    fn diagnosis_of_looks(&self, by: Option<TestProgram>) -> Option<Diagnosis> {
+        let verdict = match self.role {
+            End::Sender => match by {
+                Some(TestProgram::Iperf3 { rate, sndbuf }) => {
+                    from_means(self.samples, rate, sndbuf)
+                }
+                Some(TestProgram::Ndt7) | None => from_looks(self.samples, self.other),
+            },
+            End::Receiver if self.other.len() > 1 => from_looks(self.other, self.samples),
+            End::Receiver => from_receiver_looks(self.samples),
+        };
+        Some(Diagnosis { verdict, ..self.diagnosis()? })
     }
 
     /// The states in which the socket was seen.

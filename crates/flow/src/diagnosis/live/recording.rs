@@ -24,10 +24,12 @@ const DATA: u8 = 8;
 
 /// The samples of one socket, in order of time.
 #[derive(Debug, Default)]
-struct RecordedSocket {
+pub(super) struct RecordedSocket {
     /// The number of its first sample among all, from 1.
-    first: u64,
-    samples: Vec<Sample>,
+    pub(super) first: u64,
+    pub(super) samples: Vec<Sample>,
+    /// Whether one look stands for its whole life.
+    pub(super) is_life: bool,
 }
 
 /// The connections in `samples`, in the order of their first samples, with the points of their
@@ -42,12 +44,30 @@ pub fn connections(
     notes: &[Note],
     trace: Option<TraceBounds>,
 ) -> Vec<DiagnosedConnection> {
-    let sockets = by_socket(samples);
+    let mut sockets = by_socket(samples, |_, _| true);
+    sockets.retain(|socket| socket.samples.len() > 1);
     let notes = by_time(notes);
-    let ends = by_ends(&sockets);
     let mut found = Vec::new();
+    for (at, role, other) in those_that_answer(&sockets) {
+        let socket = &sockets[at];
+        let samples = &socket.samples;
+        let note = note(&notes, samples);
+        let asked = note.and_then(|note| note.asked);
+        let settings = note.and_then(|note| note.settings.as_ref());
+        let seen = Observed { role, samples, other, asked, settings, host: HostFacts::default() };
+        let diagnosis = seen.diagnosis();
+        found.extend(diagnosed(&seen, diagnosis, found.len() as u64, socket.first, trace));
+    }
+    found
+}
+
+/// The sockets that answer for their connections, with their roles and the samples of the other
+/// ends.
+pub(super) fn those_that_answer(sockets: &[RecordedSocket]) -> Vec<(usize, End, &[Sample])> {
+    let ends = by_ends(sockets);
+    let mut answering = Vec::new();
     for (at, socket) in sockets.iter().enumerate() {
-        let other = other_end(&sockets, &ends, at);
+        let other = other_end(sockets, &ends, at);
         let role = role(&socket.samples);
         // Of two ends of one connection the sender's counters tell more, so that one answers.
         if let Some(other) = other {
@@ -58,32 +78,33 @@ pub fn connections(
             }
         }
         let other = other.map_or(&[][..], |other| &sockets[other].samples);
-        let samples = &socket.samples;
-        let note = note(&notes, samples);
-        let asked = note.and_then(|note| note.asked);
-        let settings = note.and_then(|note| note.settings.as_ref());
-        let seen = Observed { role, samples, other, asked, settings, host: HostFacts::default() };
-        found.extend(diagnosed(&seen, found.len() as u64, socket.first, trace));
+        answering.push((at, role, other));
     }
-    found
+    answering
 }
 
-fn by_socket(samples: impl IntoIterator<Item = Sample>) -> Vec<RecordedSocket> {
+/// The samples of each socket. One that is older than the one before, or that `goes_on` does not
+/// find to be of the same socket, is of another.
+pub(super) fn by_socket(
+    samples: impl IntoIterator<Item = Sample>,
+    goes_on: fn(&Sample, &Sample) -> bool,
+) -> Vec<RecordedSocket> {
     let mut sockets: Vec<RecordedSocket> = Vec::new();
     let mut latest: HashMap<SocketEnds, usize> = HashMap::new();
     for (sample, number) in samples.into_iter().zip(1..) {
         let ends = (sample.local, sample.remote);
         let known = latest.get(&ends).copied();
-        let follows =
-            |at: &usize| sockets[*at].samples.last().is_none_or(|last| last.at <= sample.at);
-        let at = known.filter(follows).unwrap_or_else(|| {
-            sockets.push(RecordedSocket { first: number, samples: Vec::new() });
+        let known = known.filter(|at| {
+            let last = sockets[*at].samples.last();
+            last.is_none_or(|last| last.at <= sample.at && goes_on(last, &sample))
+        });
+        let at = known.unwrap_or_else(|| {
+            sockets.push(RecordedSocket { first: number, ..RecordedSocket::default() });
             sockets.len() - 1
         });
         latest.insert(ends, at);
         sockets[at].samples.push(sample);
     }
-    sockets.retain(|socket| socket.samples.len() > 1);
     sockets
 }
 
@@ -137,13 +158,14 @@ fn other_end(
     })
 }
 
-fn diagnosed(
+pub(super) fn diagnosed(
     seen: &Observed<'_>,
+    diagnosis: Option<Diagnosis>,
     id: u64,
     first: u64,
     trace: Option<TraceBounds>,
 ) -> Option<DiagnosedConnection> {
-    let diagnosis = seen.diagnosis()?;
+    let diagnosis = diagnosis?;
     let verdict = &diagnosis.verdict;
     let goodput = mean_goodput(verdict);
     let (connection, direction) = connection(seen, &diagnosis, id, first)?;
