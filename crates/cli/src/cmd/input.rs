@@ -1,6 +1,7 @@
 //! Opens the captures that the command line names, with a progress bar. Ctrl-C ends those that are
 //! pipes.
 
+pub mod keys;
 mod pipe;
 pub mod twice;
 pub mod windows;
@@ -13,7 +14,7 @@ use fullpipe_analyze::{Capture, Error, by_first_packet};
 use fullpipe_flow::capture::{Layer, ReadError};
 use fullpipe_flow::connection::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
-use fullpipe_flow::{Config, OwnWindows};
+use fullpipe_flow::{Config, KeyLog, OwnWindows};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
 use std::io::Read;
@@ -38,6 +39,11 @@ pub struct Reading {
     /// win over the built-in ones.
     #[arg(long, value_name = "FILE", value_parser = windows::read)]
     windows: Option<OwnWindows>,
+    /// Secrets of TLS connections, as browsers and curl write them (SSLKEYLOGFILE): the frames of
+    /// HTTP/2 are read, for its windows, and no payload is kept. Secrets that a pcapng has itself
+    /// need no option.
+    #[arg(long, value_name = "FILE", value_parser = keys::read)]
+    keys: Option<KeyLog>,
     /// Threads that read and analyse; the result does not depend on their number.
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
     pub threads: NonZeroUsize,
@@ -52,7 +58,8 @@ impl Reading {
             [&point, &layer].map(|value| value.as_ref().map_or("", |v| v.get_name()));
         let filter = self.filter.as_ref().map_or_else(String::new, |filter| format!(" {filter:?}"));
         let windows = self.windows.map_or_else(String::new, |own| format!(" {:?}", own.entries()));
-        format!("--capture-point {point} --layer {layer}{filter}{windows}")
+        let keys = self.keys.as_ref().map_or_else(String::new, |keys| format!(" {keys:?}"));
+        format!("--capture-point {point} --layer {layer}{filter}{windows}{keys}")
     }
 
     /// What to analyse, with everything else as it is by default.
@@ -62,8 +69,16 @@ impl Reading {
             layer: self.layer.into(),
             filter: self.filter.clone(),
             windows: self.windows.unwrap_or_default(),
+            keys: self.keys.clone().unwrap_or_default(),
             ..Config::default()
         }
+    }
+}
+
+impl Reading {
+    /// Of how many connections there are keys, where a file of them is named.
+    pub fn keyed(&self) -> Option<usize> {
+        self.keys.as_ref().map(KeyLog::sessions)
     }
 }
 

@@ -55,6 +55,7 @@ pub use vantage::{Place, Vantage, Warning};
 
 pub use crate::capture::greeting::{Greeting, Token};
 use crate::capture::segment::{ApplicationProtocol, PayloadStart};
+use crate::frames::FlowControl;
 use crate::windows::OwnWindows;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use histogram::Histogram;
@@ -207,9 +208,12 @@ impl Connection {
     }
 
     /// Forgets what the ends say of themselves beyond the protocol, as an anonymized capture has
-    /// it: gRPC is HTTP/2 there.
+    /// it: gRPC is HTTP/2 there, and nobody reads its frames.
     pub fn forget_names(&mut self) {
         self.greeting = None;
+        self.client_to_server.http2 = None;
+        self.server_to_client.http2 = None;
+        self.warnings.retain(|warning| !warning.is_of_frames());
         if self.protocol == Some(ApplicationProtocol::Grpc) {
             self.protocol = Some(ApplicationProtocol::Http2);
         }
@@ -278,6 +282,9 @@ pub struct DirectionFacts {
     /// How far it was sent beyond what the other end's messages acknowledge.
     #[serde(skip)]
     pub grants: GrantFacts,
+    /// The flow control of HTTP/2, where its frames could be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http2: Option<Box<FlowControl>>,
     /// How its data begins.
     #[serde(skip)]
     pub begins: PayloadStart,

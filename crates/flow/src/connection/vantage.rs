@@ -5,6 +5,7 @@
 //! small fraction of the whole, the capture was taken at that end. Without a handshake, the least
 //! times from data to its ACK show the same with less confidence, since an ACK may be delayed.
 
+use crate::frames::FrameStop;
 use fullpipe_model::units::Duration;
 
 /// Where a capture was taken.
@@ -131,11 +132,24 @@ pub enum Warning {
     /// Nothing was captured: samples of its sockets are all that is known. What takes packets is
     /// not known, and counts of it are zero.
     NoPackets,
+    /// The frames of HTTP/2 were not read to the end: the capture misses some of their data.
+    FramesGap,
+    /// The frames of HTTP/2 were not read: the capture has only the beginning of packets.
+    FramesCut,
+    /// The frames of HTTP/2 were not read: too many connections are read at a time.
+    FramesTooMany,
+    /// The frames inside TLS were not read: its cipher suite is none that is known.
+    FramesCipher,
+    /// The frames inside TLS were not read, or not to the end: a record does not open with the
+    /// keys of its connection.
+    FramesUndecrypted,
+    /// The frames of HTTP/2 were not read to the end: they contradict its rules.
+    FramesMalformed,
 }
 
 impl Warning {
     /// Every warning, in the order of the type.
-    pub const ALL: [Warning; 8] = [
+    pub const ALL: [Warning; 14] = [
         Warning::OffloadSuperPackets,
         Warning::CaptureDropped,
         Warning::CapturedTwice,
@@ -144,7 +158,39 @@ impl Warning {
         Warning::WindowScaleRefused,
         Warning::HeadersCut,
         Warning::NoPackets,
+        Warning::FramesGap,
+        Warning::FramesCut,
+        Warning::FramesTooMany,
+        Warning::FramesCipher,
+        Warning::FramesUndecrypted,
+        Warning::FramesMalformed,
     ];
+
+    /// Why frames were not read, or not to the end. `None` of what is no HTTP/2.
+    pub(crate) const fn of_frames(stop: FrameStop) -> Option<Self> {
+        Some(match stop {
+            FrameStop::NotHttp2 => return None,
+            FrameStop::Gap => Warning::FramesGap,
+            FrameStop::Cut => Warning::FramesCut,
+            FrameStop::TooMany => Warning::FramesTooMany,
+            FrameStop::Cipher => Warning::FramesCipher,
+            FrameStop::Undecrypted => Warning::FramesUndecrypted,
+            FrameStop::Malformed => Warning::FramesMalformed,
+        })
+    }
+
+    /// Whether it says why frames were not read.
+    pub const fn is_of_frames(self) -> bool {
+        matches!(
+            self,
+            Warning::FramesGap
+                | Warning::FramesCut
+                | Warning::FramesTooMany
+                | Warning::FramesCipher
+                | Warning::FramesUndecrypted
+                | Warning::FramesMalformed
+        )
+    }
 
     /// The stable name in results.
     pub const fn name(self) -> &'static str {
@@ -157,6 +203,12 @@ impl Warning {
             Warning::WindowScaleRefused => "window_scale_refused",
             Warning::HeadersCut => "headers_cut",
             Warning::NoPackets => "no_packets",
+            Warning::FramesGap => "frames_gap",
+            Warning::FramesCut => "frames_cut",
+            Warning::FramesTooMany => "frames_too_many",
+            Warning::FramesCipher => "frames_cipher",
+            Warning::FramesUndecrypted => "frames_undecrypted",
+            Warning::FramesMalformed => "frames_malformed",
         }
     }
 
@@ -190,6 +242,27 @@ impl Warning {
             Warning::NoPackets => {
                 "samples of a socket are no packets: a point of the sequence graph is a sample, bytes on the wire are \
                  estimated, and labels and losses are not counted; a capture has them"
+            }
+            Warning::FramesGap => {
+                "HTTP/2's windows are known up to a gap only: the capture misses data there; raise the sniffer's buffer \
+                 (tcpdump -B)"
+            }
+            Warning::FramesCut => {
+                "HTTP/2's windows are not known: packets were captured in part; capture them whole (tcpdump -s 0)"
+            }
+            Warning::FramesTooMany => {
+                "HTTP/2's windows are not known: more than 128 connections were read at a time; select this one (--filter)"
+            }
+            Warning::FramesCipher => {
+                "HTTP/2's windows are not known: the cipher suite of TLS is not read, only AES-GCM and \
+                 ChaCha20-Poly1305 of TLS 1.2 and 1.3 are"
+            }
+            Warning::FramesUndecrypted => {
+                "HTTP/2's windows are not known, or not to the end: a record of TLS does not open with the keys of this \
+                 connection, which are not complete, or the client sent data before the handshake (0-RTT)"
+            }
+            Warning::FramesMalformed => {
+                "HTTP/2's windows are known up to a frame only that contradicts the rules of HTTP/2"
             }
         }
     }
