@@ -3,7 +3,7 @@
 //! the result is the same.
 #![no_main]
 
-use fullpipe_flow::capture::{Found, LinkType, Packet, Reader};
+use fullpipe_flow::capture::{FileItem, LinkType, Packet, Reader};
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::{Analyzer, Config, KeyLog};
 use fullpipe_model::units::Instant;
@@ -62,8 +62,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     reader.feed(&with_secrets(log));
     while let Ok(Some(found)) = reader.next_found() {
         match found {
-            Found::Secrets(log) => other.learn(log),
-            Found::Packet(_) => {}
+            FileItem::Secrets(log) => other.learn(log),
+            FileItem::Packet(_) => {}
         }
     }
     let (mut rest, mut sent, mut number) = (bytes, [1_u32; 2], 0);

@@ -8,7 +8,7 @@
 use crate::error::Error;
 use crate::relay::Source;
 use crate::stream::PacketStream;
-use fullpipe_flow::capture::{Found, Packet};
+use fullpipe_flow::capture::{FileItem, Packet};
 use fullpipe_flow::{Arrival, Config, Counts, Headers, Intake, Sorted};
 use fullpipe_model::units::{Duration, Instant};
 
@@ -63,8 +63,8 @@ impl Feed {
         let Feed { stream, intake, rounds } = self;
         let goes_on = stream.read(|found| {
             let packet = match found {
-                Found::Packet(packet) => packet,
-                Found::Secrets(log) => {
+                FileItem::Packet(packet) => packet,
+                FileItem::Secrets(log) => {
                     intake.learn(log);
                     return sink.event(CaptureEvent::Secrets(log));
                 }

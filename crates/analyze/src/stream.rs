@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::in_order::{InOrder, Waiting};
 use crate::origin::{Open, Origin};
 use fullpipe_flow::Counts;
-use fullpipe_flow::capture::{Found, ReadError, Reader, Unpack};
+use fullpipe_flow::capture::{FileItem, ReadError, Reader, Unpack};
 use fullpipe_model::units::Instant;
 use std::io::Read;
 use std::path::Path;
@@ -55,7 +55,7 @@ impl PacketStream {
 
     /// Reads on and passes complete packets to `packet`, and key logs before the packets that they
     /// are for; false if nothing is left.
-    pub fn read(&mut self, packet: impl FnMut(&Found<'_>)) -> bool {
+    pub fn read(&mut self, packet: impl FnMut(&FileItem<'_>)) -> bool {
         let Some(current) = self.current.take().or_else(|| self.choose()) else {
             return !self.waiting.is_empty();
         };
@@ -176,10 +176,10 @@ impl File {
     fn read(
         &mut self,
         until: Option<Turn>,
-        mut packet: impl FnMut(&Found<'_>),
+        mut packet: impl FnMut(&FileItem<'_>),
     ) -> Result<ReadProgress, ReadError> {
         if let Some(held) = self.held.take() {
-            packet(&Found::Packet(held.packet()));
+            packet(&FileItem::Packet(held.packet()));
         }
         let read = self.read_on(until, &mut packet);
         if read.is_err() {
@@ -193,7 +193,7 @@ impl File {
     fn read_on(
         &mut self,
         until: Option<Turn>,
-        packet: &mut impl FnMut(&Found<'_>),
+        packet: &mut impl FnMut(&FileItem<'_>),
     ) -> Result<ReadProgress, ReadError> {
         if self.give(until, packet)? {
             return Ok(ReadProgress::Waits);
@@ -213,14 +213,14 @@ impl File {
     fn give(
         &mut self,
         until: Option<Turn>,
-        packet: &mut impl FnMut(&Found<'_>),
+        packet: &mut impl FnMut(&FileItem<'_>),
     ) -> Result<bool, ReadError> {
         loop {
             if self.give_waiting(until, packet) {
                 return Ok(true);
             }
             let found = match self.reader.next_found()? {
-                Some(Found::Packet(found)) => found,
+                Some(FileItem::Packet(found)) => found,
                 Some(secrets) => {
                     packet(&secrets);
                     continue;
@@ -241,19 +241,23 @@ impl File {
             if self.order.passes(found.at) && self.sorts {
                 self.order.wait();
             }
-            packet(&Found::Packet(found));
+            packet(&FileItem::Packet(found));
         }
     }
 
     /// Passes on packets that need not wait for others and come before `until`; returns whether one
     /// waits for that.
-    fn give_waiting(&mut self, until: Option<Turn>, packet: &mut impl FnMut(&Found<'_>)) -> bool {
+    fn give_waiting(
+        &mut self,
+        until: Option<Turn>,
+        packet: &mut impl FnMut(&FileItem<'_>),
+    ) -> bool {
         while let Some(next) = self.order.pop() {
             if until.is_some_and(|until| until < (next.at(), self.place)) {
                 self.held = Some(next);
                 return true;
             }
-            packet(&Found::Packet(next.packet()));
+            packet(&FileItem::Packet(next.packet()));
         }
         false
     }

@@ -83,7 +83,7 @@ pub struct FileRecord<'a> {
 
 /// What a file has for an analysis.
 #[derive(Debug, Clone, Copy)]
-pub enum Found<'a> {
+pub enum FileItem<'a> {
     /// A packet.
     Packet(Packet<'a>),
     /// A key log of TLS (pcapng's decryption secrets block), for packets behind it.
@@ -91,7 +91,7 @@ pub enum Found<'a> {
 }
 
 /// The same by its place in the buffer.
-enum FoundAt {
+enum FileItemAt {
     Packet(PacketAt),
     Secrets(Range<usize>),
 }
@@ -213,8 +213,8 @@ impl Reader {
     ) -> Result<Option<(Packet<'_>, Interfaces<'_>)>, ReadError> {
         let found = loop {
             match self.found()? {
-                Some(FoundAt::Packet(found)) => break found,
-                Some(FoundAt::Secrets(_)) => {}
+                Some(FileItemAt::Packet(found)) => break found,
+                Some(FileItemAt::Secrets(_)) => {}
                 None => return Ok(None),
             }
         };
@@ -226,10 +226,10 @@ impl Reader {
     /// # Errors
     /// Those of [`next_packet`](Reader::next_packet).
     #[inline]
-    pub fn next_found(&mut self) -> Result<Option<Found<'_>>, ReadError> {
+    pub fn next_found(&mut self) -> Result<Option<FileItem<'_>>, ReadError> {
         Ok(match self.found()? {
-            Some(FoundAt::Packet(found)) => Some(Found::Packet(self.packet(found))),
-            Some(FoundAt::Secrets(log)) => Some(Found::Secrets(&self.buffer[log])),
+            Some(FileItemAt::Packet(found)) => Some(FileItem::Packet(self.packet(found))),
+            Some(FileItemAt::Secrets(log)) => Some(FileItem::Secrets(&self.buffer[log])),
             None => None,
         })
     }
@@ -243,7 +243,7 @@ impl Reader {
 
     /// Where in the buffer the next packet or key log is.
     #[inline]
-    fn found(&mut self) -> Result<Option<FoundAt>, ReadError> {
+    fn found(&mut self) -> Result<Option<FileItemAt>, ReadError> {
         loop {
             match self.step()? {
                 None => return Ok(None),
@@ -252,7 +252,7 @@ impl Reader {
                     self.start += record;
                     self.packets += 1;
                     let original_length = original;
-                    return Ok(Some(FoundAt::Packet(PacketAt {
+                    return Ok(Some(FileItemAt::Packet(PacketAt {
                         data,
                         at,
                         link_type,
@@ -262,7 +262,7 @@ impl Reader {
                 Some(Step::Secrets { record, data }) => {
                     let log = self.start + data.start..self.start + data.end;
                     self.start += record;
-                    return Ok(Some(FoundAt::Secrets(log)));
+                    return Ok(Some(FileItemAt::Secrets(log)));
                 }
                 Some(Step::Other { record }) => self.pass(record),
                 Some(Step::Need(length)) if length <= MAX_RECORD => return Ok(None),

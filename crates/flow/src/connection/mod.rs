@@ -194,6 +194,14 @@ impl Connection {
             .any(|facts| facts.begins.protocol().is_some())
     }
 
+    /// Whether frames of HTTP/2 were read, or are known to have been there.
+    pub fn has_frames(&self) -> bool {
+        let is_read = [&self.client_to_server, &self.server_to_client]
+            .iter()
+            .any(|facts| facts.http2.is_some());
+        is_read || self.warnings.iter().any(|warning| warning.is_of_frames())
+    }
+
     /// The facts of one direction.
     pub fn facts(&self, direction: Direction) -> &DirectionFacts {
         match direction {

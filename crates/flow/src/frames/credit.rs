@@ -12,7 +12,7 @@
 //! send whole frames only.
 
 use super::facts::{FlowControl, FlowWindow, HeldSpans};
-use super::http2::{Frame, LARGEST_WINDOW};
+use super::http2::{FlowFrame, LARGEST_WINDOW};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -56,7 +56,7 @@ pub(super) struct Credit {
     /// The highest stream that was opened, of the client's and of the server's.
     opened: [u32; 2],
     /// What the other end granted, by when the sender hears it.
-    grants: VecDeque<(Instant, Frame)>,
+    grants: VecDeque<(Instant, FlowFrame)>,
     /// Streams that ended, those that waited longest.
     told: Vec<FlowWindow>,
     with_data: u64,
@@ -188,24 +188,29 @@ impl Credit {
     }
 
     /// The other end, whose frame passed at `at`, grants something, or ends a stream.
-    pub fn hears(&mut self, at: Instant, frame: Frame, distance: Distance) {
+    pub fn hears(&mut self, at: Instant, frame: FlowFrame, distance: Distance) {
         match frame {
-            Frame::WindowUpdate { .. } | Frame::InitialWindow(_) => {
+            FlowFrame::WindowUpdate { .. } | FlowFrame::InitialWindow(_) => {
                 if self.grants.len() >= GRANTS_MOST {
                     self.next_grant();
                 }
                 self.grants.push_back((at + distance.to_sender, frame));
             }
-            Frame::Headers { stream, .. } => self.opens(stream),
-            Frame::Reset { stream } => self.ends(stream),
-            Frame::Data { .. } => {}
+            FlowFrame::Headers { stream, .. } => self.opens(stream),
+            FlowFrame::Reset { stream } => self.ends(stream),
+            FlowFrame::Data { .. } => {}
         }
     }
 
     /// The end itself sends a frame.
-    pub fn sends(&mut self, at: Instant, frame: Frame, distance: Distance) -> Result<(), Exceeded> {
+    pub fn sends(
+        &mut self,
+        at: Instant,
+        frame: FlowFrame,
+        distance: Distance,
+    ) -> Result<(), Exceeded> {
         match frame {
-            Frame::Data { stream, length, ends } => {
+            FlowFrame::Data { stream, length, ends } => {
                 if length > 0 {
                     self.data(at, stream, length, distance)?;
                 }
@@ -213,14 +218,14 @@ impl Credit {
                     self.ends(stream);
                 }
             }
-            Frame::Headers { stream, ends } => {
+            FlowFrame::Headers { stream, ends } => {
                 self.opens(stream);
                 if ends {
                     self.ends(stream);
                 }
             }
-            Frame::Reset { stream } => self.ends(stream),
-            Frame::InitialWindow(_) | Frame::WindowUpdate { .. } => {}
+            FlowFrame::Reset { stream } => self.ends(stream),
+            FlowFrame::InitialWindow(_) | FlowFrame::WindowUpdate { .. } => {}
         }
         Ok(())
     }
@@ -257,13 +262,13 @@ impl Credit {
     fn next_grant(&mut self) -> Option<()> {
         let (at, frame) = self.grants.pop_front()?;
         match frame {
-            Frame::WindowUpdate { stream: 0, by } => self.connection.grows(at, by.into()),
-            Frame::WindowUpdate { stream, by } => {
+            FlowFrame::WindowUpdate { stream: 0, by } => self.connection.grows(at, by.into()),
+            FlowFrame::WindowUpdate { stream, by } => {
                 if let Some(window) = self.streams.get_mut(&stream) {
                     window.grows(at, by.into());
                 }
             }
-            Frame::InitialWindow(window) => {
+            FlowFrame::InitialWindow(window) => {
                 let by = i64::from(window) - self.initial;
                 self.initial = window.into();
                 self.streams.values_mut().for_each(|window| window.changes(at, by));

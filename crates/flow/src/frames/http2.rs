@@ -24,7 +24,7 @@ pub(super) const LARGEST_WINDOW: u32 = (1 << 31) - 1;
 
 /// What a frame says of flow control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Frame {
+pub(super) enum FlowFrame {
     /// Data, with its padding: all of it counts.
     Data { stream: u32, length: u32, ends: bool },
     /// The fields of a request or an answer, or those behind its data.
@@ -39,7 +39,7 @@ pub(super) enum Frame {
 
 /// Where in a frame the reader is.
 #[derive(Debug, Clone, Copy)]
-enum Part {
+enum FramePart {
     Preface,
     Header,
     /// The entries of settings.
@@ -52,7 +52,7 @@ enum Part {
 /// Reads the frames that one end sends.
 #[derive(Debug)]
 pub(super) struct FrameReader {
-    part: Part,
+    part: FramePart,
     /// Bytes of the part that are read, and those of what is put together.
     had: usize,
     bytes: [u8; HEADER],
@@ -65,7 +65,7 @@ pub(super) struct FrameReader {
 impl FrameReader {
     /// A reader of what the client, or the server, sends.
     pub fn new(is_client: bool) -> Self {
-        let part = if is_client { Part::Preface } else { Part::Header };
+        let part = if is_client { FramePart::Preface } else { FramePart::Header };
         FrameReader { part, had: 0, bytes: [0; HEADER], left: 0, stream: 0, has_settings: false }
     }
 
@@ -76,7 +76,11 @@ impl FrameReader {
 
     /// Reads on. Each frame is passed to `frame` once its header, and what of its contents is
     /// wanted, is complete.
-    pub fn read(&mut self, bytes: &[u8], mut frame: impl FnMut(Frame)) -> Result<(), FrameStop> {
+    pub fn read(
+        &mut self,
+        bytes: &[u8],
+        mut frame: impl FnMut(FlowFrame),
+    ) -> Result<(), FrameStop> {
         let mut rest = bytes;
         while !rest.is_empty() {
             rest = self.step(rest, &mut frame)?;
@@ -88,10 +92,10 @@ impl FrameReader {
     fn step<'a>(
         &mut self,
         bytes: &'a [u8],
-        frame: &mut impl FnMut(Frame),
+        frame: &mut impl FnMut(FlowFrame),
     ) -> Result<&'a [u8], FrameStop> {
         Ok(match self.part {
-            Part::Preface => {
+            FramePart::Preface => {
                 let wanted = &PREFACE[self.had..];
                 let length = wanted.len().min(bytes.len());
                 if bytes[..length] != wanted[..length] {
@@ -99,42 +103,42 @@ impl FrameReader {
                 }
                 self.had += length;
                 if self.had == PREFACE.len() {
-                    (self.part, self.had) = (Part::Header, 0);
+                    (self.part, self.had) = (FramePart::Header, 0);
                 }
                 &bytes[length..]
             }
-            Part::Header => {
+            FramePart::Header => {
                 let (whole, rest) = self.gather(bytes, HEADER);
                 if whole {
                     self.begins(frame)?;
                 }
                 rest
             }
-            Part::Settings => {
+            FramePart::Settings => {
                 let (whole, rest) = self.gather(bytes, SETTING);
                 if whole {
                     self.left -= SETTING;
                     self.setting(frame)?;
                     if self.left == 0 {
-                        self.part = Part::Header;
+                        self.part = FramePart::Header;
                     }
                 }
                 rest
             }
-            Part::Update => {
+            FramePart::Update => {
                 let (whole, rest) = self.gather(bytes, UPDATE);
                 if whole {
-                    self.part = Part::Header;
+                    self.part = FramePart::Header;
                     let by = word(&self.bytes) & LARGEST_WINDOW;
-                    frame(Frame::WindowUpdate { stream: self.stream, by });
+                    frame(FlowFrame::WindowUpdate { stream: self.stream, by });
                 }
                 rest
             }
-            Part::Passed => {
+            FramePart::Passed => {
                 let length = self.left.min(bytes.len());
                 self.left -= length;
                 if self.left == 0 {
-                    self.part = Part::Header;
+                    self.part = FramePart::Header;
                 }
                 &bytes[length..]
             }
@@ -155,7 +159,7 @@ impl FrameReader {
     }
 
     /// Reads a frame's header.
-    fn begins(&mut self, frame: &mut impl FnMut(Frame)) -> Result<(), FrameStop> {
+    fn begins(&mut self, frame: &mut impl FnMut(FlowFrame)) -> Result<(), FrameStop> {
         let [high, middle, low, kind, flags, ..] = self.bytes;
         let length = u32::from_be_bytes([0, high, middle, low]);
         let stream = word(&self.bytes[5..]) & LARGEST_WINDOW;
@@ -169,33 +173,33 @@ impl FrameReader {
         }
         (self.left, self.stream) = (length as usize, stream);
         let ends = flags & END_STREAM != 0;
-        self.part = Part::Passed;
+        self.part = FramePart::Passed;
         match kind {
-            DATA => frame(Frame::Data { stream, length, ends }),
-            HEADERS => frame(Frame::Headers { stream, ends }),
-            RESET => frame(Frame::Reset { stream }),
+            DATA => frame(FlowFrame::Data { stream, length, ends }),
+            HEADERS => frame(FlowFrame::Headers { stream, ends }),
+            RESET => frame(FlowFrame::Reset { stream }),
             SETTINGS if flags & ACK == 0 => {
                 if !length.is_multiple_of(SETTING as u32) {
                     return Err(FrameStop::Malformed);
                 }
-                self.part = Part::Settings;
+                self.part = FramePart::Settings;
             }
-            WINDOW_UPDATE if length as usize == UPDATE => self.part = Part::Update,
+            WINDOW_UPDATE if length as usize == UPDATE => self.part = FramePart::Update,
             WINDOW_UPDATE => return Err(FrameStop::Malformed),
             _ => {}
         }
         if self.left == 0 {
-            self.part = Part::Header;
+            self.part = FramePart::Header;
         }
         Ok(())
     }
 
     /// Reads an entry of the settings.
-    fn setting(&self, frame: &mut impl FnMut(Frame)) -> Result<(), FrameStop> {
+    fn setting(&self, frame: &mut impl FnMut(FlowFrame)) -> Result<(), FrameStop> {
         let name = u16::from_be_bytes([self.bytes[0], self.bytes[1]]);
         let value = word(&self.bytes[2..]);
         match (name, value) {
-            (INITIAL_WINDOW_SIZE, 0..=LARGEST_WINDOW) => frame(Frame::InitialWindow(value)),
+            (INITIAL_WINDOW_SIZE, 0..=LARGEST_WINDOW) => frame(FlowFrame::InitialWindow(value)),
             (INITIAL_WINDOW_SIZE, _) => return Err(FrameStop::Malformed),
             _ => {}
         }
@@ -219,7 +223,7 @@ pub(super) mod tests {
         [&length[1..], &[kind, flags], &stream.to_be_bytes(), body].concat()
     }
 
-    fn read_all(is_client: bool, pieces: &[&[u8]]) -> Result<Vec<Frame>, FrameStop> {
+    fn read_all(is_client: bool, pieces: &[&[u8]]) -> Result<Vec<FlowFrame>, FrameStop> {
         let mut frames = Vec::new();
         let mut reader = FrameReader::new(is_client);
         for piece in pieces {
@@ -228,7 +232,7 @@ pub(super) mod tests {
         Ok(frames)
     }
 
-    fn conversation() -> (Vec<u8>, Vec<Frame>) {
+    fn conversation() -> (Vec<u8>, Vec<FlowFrame>) {
         let bytes = [
             PREFACE.to_vec(),
             frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 9, 0, 4, 0, 1, 0, 0]),
@@ -242,12 +246,12 @@ pub(super) mod tests {
         ]
         .concat();
         let frames = vec![
-            Frame::InitialWindow(65_536),
-            Frame::WindowUpdate { stream: 0, by: 256 },
-            Frame::Headers { stream: 1, ends: false },
-            Frame::Data { stream: 1, length: 300, ends: false },
-            Frame::Data { stream: 1, length: 0, ends: true },
-            Frame::Reset { stream: 3 },
+            FlowFrame::InitialWindow(65_536),
+            FlowFrame::WindowUpdate { stream: 0, by: 256 },
+            FlowFrame::Headers { stream: 1, ends: false },
+            FlowFrame::Data { stream: 1, length: 300, ends: false },
+            FlowFrame::Data { stream: 1, length: 0, ends: true },
+            FlowFrame::Reset { stream: 3 },
         ];
         (bytes, frames)
     }
@@ -268,7 +272,9 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn pieces_of_any_length_give_the_same_frames(cuts in proptest::collection::vec(0_usize..420, 0..30)) {
+        fn pieces_of_any_length_give_the_same_frames(
+            cuts in proptest::collection::vec(0_usize..420, 0..30),
+        ) {
             let (bytes, frames) = conversation();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
             cuts.extend([0, bytes.len()]);

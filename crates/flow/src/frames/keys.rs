@@ -94,9 +94,9 @@ impl KeyLog {
             }
             let session = sessions.entry(random).or_default();
             match label {
-                Label::Client => session.traffic[0] = Some(secret),
-                Label::Server => session.traffic[1] = Some(secret),
-                Label::Master => session.master = Some(secret),
+                SecretLabel::Client => session.traffic[0] = Some(secret),
+                SecretLabel::Server => session.traffic[1] = Some(secret),
+                SecretLabel::Master => session.master = Some(secret),
             }
         }
     }
@@ -124,19 +124,19 @@ impl KeyLog {
 
 /// Which secret a line has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Label {
+enum SecretLabel {
     Client,
     Server,
     Master,
 }
 
 /// Reads a line: a label, the client's random number and the secret.
-fn read(line: &[u8]) -> Option<(Label, [u8; RANDOM], Secret)> {
+fn read(line: &[u8]) -> Option<(SecretLabel, [u8; RANDOM], Secret)> {
     let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
     let label = match words.next()? {
-        b"CLIENT_TRAFFIC_SECRET_0" => Label::Client,
-        b"SERVER_TRAFFIC_SECRET_0" => Label::Server,
-        b"CLIENT_RANDOM" => Label::Master,
+        b"CLIENT_TRAFFIC_SECRET_0" => SecretLabel::Client,
+        b"SERVER_TRAFFIC_SECRET_0" => SecretLabel::Server,
+        b"CLIENT_RANDOM" => SecretLabel::Master,
         _ => return None,
     };
     let mut random = [0; RANDOM];

@@ -2,11 +2,11 @@
 //! has.
 //!
 //! [`Conversation`] reads one connection. [`KeyLog`] has the secrets of connections; a connection
-//! whose ClientHello it knows, and one that begins with HTTP/2's preface, is read. Its segments come
-//! with all of their payload, are put in order (`in_order`), opened (`tls`) and cut into frames
-//! (`http2`); of these only headers, settings and window updates are looked at, and the account
-//! (`credit`) says what waited for which window. Contents are overwritten as soon as a record was
-//! read.
+//! whose ClientHello it knows, and one that begins with HTTP/2's preface, is read. Its segments
+//! come with all of their payload, are put in order (`in_order`), opened (`tls`) and cut into
+//! frames (`http2`); of these only headers, settings and window updates are looked at, and the
+//! account (`credit`) says what waited for which window. Contents are overwritten as soon as a
+//! record was read.
 //!
 //! Nothing is guessed: where the capture misses data, a record does not open or frames contradict
 //! each other, reading stops, and the facts say so.
@@ -25,7 +25,7 @@ pub use keys::{KeyLog, KeyLogError};
 use crate::capture::segment::{Flags, PayloadStart, Segment, SequenceNumber};
 use credit::{Credit, Distance};
 use fullpipe_model::units::{Duration, Instant};
-use http2::FrameReader;
+use http2::{FlowFrame, FrameReader};
 use in_order::{InOrder, Piece};
 use std::sync::Arc;
 use tls::{Tls, client_random};
@@ -89,7 +89,10 @@ impl Conversation {
     /// Begins with the first data of a client; `None` where it [cannot](can_read) be read.
     pub fn begin(heard: &Heard<'_>, keys: &KeyLog, seats: &Seats) -> Option<Self> {
         let Heard { segment, payload, from, .. } = *heard;
-        if !can_read(segment.payload_start, payload, keys) {
+        // Where the other end's data begins is said by an acknowledgement, which a SYN with data
+        // has not.
+        let is_begun = segment.flags.any(Flags::ACK);
+        if !is_begun || !can_read(segment.payload_start, payload, keys) {
             return None;
         }
         let tls = match segment.payload_start {
@@ -172,19 +175,15 @@ impl Conversation {
         let whole = lags[0].saturating_add(lags[1]);
         let [own, back] = [from, 1 - from].map(|end| Distance { to_sender: lags[end], whole });
         let frames = &mut self.frames[from];
-        let mut exceeded = false;
-        let mut note = |frame| {
-            others.hears(at, frame, back);
-            exceeded |= mine.sends(at, frame, own).is_err();
-        };
+        let mut heard = BothCredits { mine, others, at, own, back, exceeded: false };
         match &mut self.tls {
-            None => frames.read(bytes, &mut note)?,
+            None => frames.read(bytes, |frame| heard.note(frame))?,
             Some(tls) => {
                 let end = usize::from(from != self.client);
-                tls.read(end, bytes, |said| frames.read(said, &mut note))?;
+                tls.read(end, bytes, |said| frames.read(said, |frame| heard.note(frame)))?;
             }
         }
-        if exceeded { Err(FrameStop::Malformed) } else { Ok(()) }
+        if heard.exceeded { Err(FrameStop::Malformed) } else { Ok(()) }
     }
 
     /// What was read of the client's data and of the server's, and why no more was. Nothing of what
@@ -208,10 +207,29 @@ impl Conversation {
     fn misses_data(&self) -> bool {
         [0, 1].into_iter().any(|end| {
             let next = self.bytes[end].next();
+            let acknowledged = self.acknowledged[end];
             // A FIN takes a number, too.
-            let is_behind = |known: SequenceNumber| known.distance(next) > 1;
-            self.bytes[end].waits() || self.acknowledged[end].is_some_and(is_behind)
+            self.bytes[end].waits() || acknowledged.is_some_and(|known| known.distance(next) > 1)
         })
+    }
+}
+
+/// The accounts that a frame of one end changes.
+struct BothCredits<'a> {
+    /// Of the data that this end sends, and of what the other end does.
+    mine: &'a mut Credit,
+    others: &'a mut Credit,
+    /// When it was sent, and how far it is to this end and to the other.
+    at: Instant,
+    own: Distance,
+    back: Distance,
+    exceeded: bool,
+}
+
+impl BothCredits<'_> {
+    fn note(&mut self, frame: FlowFrame) {
+        self.others.hears(self.at, frame, self.back);
+        self.exceeded |= self.mine.sends(self.at, frame, self.own).is_err();
     }
 }
 

@@ -1,6 +1,6 @@
 //! A key log of TLS connections.
 
-use crate::sentence::Sentence;
+use crate::sentence::{Sentence, either};
 use fullpipe_flow::KeyLog;
 use std::fs::File;
 use std::io::Read;
@@ -33,4 +33,18 @@ fn log_of(file: &Path) -> std::io::Result<Vec<u8>> {
         return Err(std::io::Error::other(format!("more than {} MiB", LONGEST >> 20)));
     }
     Ok(log)
+}
+
+/// That the keys of so many connections opened none of a capture.
+pub fn none_opened(sessions: usize) -> String {
+    either(
+        format!(
+            "the keys of {sessions} connections opened none of HTTP/2: they are of others, or the \
+             capture begins behind the handshake, or has packets in part (capture with -s 0)"
+        ),
+        format!(
+            "{sessions} 个连接的密钥没有打开任何 HTTP/2 连接：密钥属于别的连接，或抓包始于握手之后，\
+             或数据包只抓了一部分（请用 -s 0 抓包）"
+        ),
+    )
 }

@@ -4,7 +4,7 @@
 //! window; one request after another for blocks of one size is a window of one block.
 
 use super::protocol_window::SFTP_BLOCK;
-use super::waited_window::{WaitedWindow, by_frames};
+use super::waited_window::WaitedWindow;
 use super::{DataSeen, Granter, ProtocolWindow};
 use crate::connection::GrantFacts;
 use crate::frames::FlowControl;
@@ -94,7 +94,28 @@ impl ApplicationWindow {
     /// where those are not known, by what messages of the peer grant.
     pub(super) fn granted(seen: DataSeen<'_>) -> Option<Self> {
         let is_refuted = seen.frames().is_some_and(|frames| frames.is_whole);
-        by_frames(seen).or_else(|| if is_refuted { None } else { Self::by_grants(seen) })
+        Self::by_frames(seen).or_else(|| if is_refuted { None } else { Self::by_grants(seen) })
+    }
+
+    /// By the frames of HTTP/2: nothing was sent for want of a grant.
+    fn by_frames(seen: DataSeen<'_>) -> Option<Self> {
+        let verdict = seen.verdict?;
+        let control = seen.frames()?;
+        let most = control.most_waited()?;
+        let part = seen.part(control.held).min(1.0);
+        let windows = verdict.intervals.iter().filter_map(|one| one.evidence.window);
+        let protocol = ProtocolWindow::Http2;
+        (part >= PART_LEAST).then(|| ApplicationWindow {
+            count: most.waits,
+            time: control.held,
+            part,
+            bound: most.window,
+            step: None,
+            window: windows.max().map_or(Bytes::ZERO, |window| window.bytes()),
+            protocol,
+            granter: Granter::of(seen, protocol),
+            waited: Some(WaitedWindow::of(seen, control, most)),
+        })
     }
 
     /// By what was sent beyond each message of the peer: it comes to the same bound again and

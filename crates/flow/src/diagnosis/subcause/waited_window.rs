@@ -1,13 +1,11 @@
 //! A window of HTTP/2 that its frames show, with whoever waited for it: proof, where messages
 //! beside the data are evidence.
 
-use super::{ApplicationWindow, DataSeen, Granter, ProtocolWindow};
-use crate::frames::FlowControl;
+use super::DataSeen;
+use crate::frames::{FlowControl, FlowWindow};
 use crate::limit::Verdict;
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
-/// The least part of the transfer's time in which nothing was sent for want of a grant.
-const PART_LEAST: f64 = 0.2;
 /// While less is held than this part of the time, what was sent otherwise shows a pace.
 const PACE_MOST: f64 = 0.95;
 
@@ -33,29 +31,16 @@ pub struct NeededWindow {
     pub rtt: Duration,
 }
 
-/// The window that held the data, by its frames.
-pub(super) fn by_frames(seen: DataSeen<'_>) -> Option<ApplicationWindow> {
-    let verdict = seen.verdict?;
-    let control = seen.frames()?;
-    let most = control.most_waited()?;
-    let part = seen.part(control.held).min(1.0);
-    let windows = verdict.intervals.iter().filter_map(|one| one.evidence.window);
-    let protocol = ProtocolWindow::Http2;
-    (part >= PART_LEAST).then(|| ApplicationWindow {
-        count: most.waits,
-        time: control.held,
-        part,
-        bound: most.window,
-        step: None,
-        window: windows.max().map_or(Bytes::ZERO, |window| window.bytes()),
-        protocol,
-        granter: Granter::of(seen, protocol),
-        waited: Some(WaitedWindow {
+impl WaitedWindow {
+    /// Who waited for this window.
+    pub(super) fn of(seen: DataSeen<'_>, control: &FlowControl, most: &FlowWindow) -> Self {
+        let needed = seen.verdict.and_then(|verdict| needed(seen, verdict, control));
+        WaitedWindow {
             stream: most.stream,
             part: most.part(),
-            needed: needed(seen, verdict, control).filter(|one| one.window > most.window),
-        }),
-    })
+            needed: needed.filter(|one| one.window > most.window),
+        }
+    }
 }
 
 /// What the path needs: the rate at which bytes pass when they pass, by its round trip.

@@ -13,12 +13,12 @@ fn distance(at_sender: bool) -> Distance {
     Distance { to_sender: if at_sender { Duration::ZERO } else { RTT }, whole: RTT }
 }
 
-fn data(stream: u32, length: u32) -> Frame {
-    Frame::Data { stream, length, ends: false }
+fn data(stream: u32, length: u32) -> FlowFrame {
+    FlowFrame::Data { stream, length, ends: false }
 }
 
-fn update(stream: u32, by: u32) -> Frame {
-    Frame::WindowUpdate { stream, by }
+fn update(stream: u32, by: u32) -> FlowFrame {
+    FlowFrame::WindowUpdate { stream, by }
 }
 
 /// A transfer through a window, as a capture point sees it: the sender sends what it may in no
@@ -26,8 +26,8 @@ fn update(stream: u32, by: u32) -> Frame {
 fn transfer(window: u32, rounds: u64, at_sender: bool, frame: u32) -> FlowControl {
     let mut credit = Credit::new();
     let distance = distance(at_sender);
-    credit.hears(at(0), Frame::Headers { stream: 1, ends: true }, distance);
-    credit.hears(at(0), Frame::InitialWindow(window), distance);
+    credit.hears(at(0), FlowFrame::Headers { stream: 1, ends: true }, distance);
+    credit.hears(at(0), FlowFrame::InitialWindow(window), distance);
     credit.hears(at(0), update(0, 1 << 30), distance);
     // When data passes, and the grant that answers it.
     let (sent, granted) = if at_sender { (0, 100) } else { (100, 0) };
@@ -83,7 +83,7 @@ fn a_sender_of_whole_frames_waits_although_something_is_left() {
 fn the_connections_window_is_told_from_a_streams() {
     let mut credit = Credit::new();
     let distance = distance(true);
-    credit.hears(at(0), Frame::InitialWindow(1 << 20), distance);
+    credit.hears(at(0), FlowFrame::InitialWindow(1 << 20), distance);
     for round in 0..4 {
         for stream in [1, 3] {
             credit.sends(at(100 * round), data(stream, FRAME), distance).unwrap();
@@ -110,7 +110,7 @@ fn who_goes_on_later_or_ends_there_waited_for_nothing() {
     credit.hears(at(100), update(1, 65_535), distance);
     // A second later: it had nothing to send.
     credit
-        .sends(at(1100), Frame::Data { stream: 1, length: 65_535, ends: true }, distance)
+        .sends(at(1100), FlowFrame::Data { stream: 1, length: 65_535, ends: true }, distance)
         .unwrap();
     credit.hears(at(1200), update(0, 65_535), distance);
     let facts = credit.finish(true);
@@ -123,11 +123,11 @@ fn settings_change_streams_that_are_open_and_what_exceeds_a_window_is_told() {
     let mut credit = Credit::new();
     let distance = distance(true);
     credit.sends(at(0), data(1, 60_000), distance).unwrap();
-    credit.hears(at(10), Frame::InitialWindow(10_000), distance);
+    credit.hears(at(10), FlowFrame::InitialWindow(10_000), distance);
     assert_eq!(credit.sends(at(20), data(1, 6000), distance), Err(Exceeded));
     let mut credit = Credit::new();
     credit.sends(at(0), data(1, 60_000), distance).unwrap();
-    credit.hears(at(10), Frame::InitialWindow(70_000), distance);
+    credit.hears(at(10), FlowFrame::InitialWindow(70_000), distance);
     credit.hears(at(10), update(0, 100_000), distance);
     credit.sends(at(20), data(1, 10_000), distance).unwrap();
     assert_eq!(credit.sends(at(20), data(1, 1), distance), Err(Exceeded));
@@ -161,14 +161,14 @@ proptest! {
         for (later, kind, stream, number, flag) in frames {
             now += later;
             match kind {
-                0 => credit.hears(at(now), Frame::InitialWindow(number & LARGEST_WINDOW), distance),
+                0 => credit.hears(at(now), FlowFrame::InitialWindow(number & LARGEST_WINDOW), distance),
                 1 => credit.hears(at(now), update(stream, number & LARGEST_WINDOW), distance),
-                2 => credit.hears(at(now), Frame::Headers { stream, ends: flag }, distance),
-                3 => credit.hears(at(now), Frame::Reset { stream }, distance),
-                4 => _ = credit.sends(at(now), Frame::Headers { stream, ends: flag }, distance),
+                2 => credit.hears(at(now), FlowFrame::Headers { stream, ends: flag }, distance),
+                3 => credit.hears(at(now), FlowFrame::Reset { stream }, distance),
+                4 => _ = credit.sends(at(now), FlowFrame::Headers { stream, ends: flag }, distance),
                 _ => {
                     let length = number % 20_000;
-                    _ = credit.sends(at(now), Frame::Data { stream, length, ends: flag }, distance);
+                    _ = credit.sends(at(now), FlowFrame::Data { stream, length, ends: flag }, distance);
                 }
             }
         }

@@ -120,13 +120,16 @@ impl Suite {
             Hash::Sha384 => stretch::<Hmac<Sha384>>(master.bytes(), &seed, &mut block)?,
         }
         let (keys, ivs) = block.split_at(2 * self.key());
-        let one = |end: usize| {
-            let mut iv = [0; NONCE];
-            let own = &ivs[end * self.nonce()..];
-            iv[..self.nonce()].copy_from_slice(&own[..self.nonce()]);
-            RecordKeys::new(self, &keys[end * self.key()..][..self.key()], iv)
-        };
-        Some([one(0)?, one(1)?])
+        let mut keys = keys.chunks_exact(self.key());
+        let mut ivs = ivs.chunks_exact(self.nonce());
+        Some([self.keys_of(keys.next()?, ivs.next()?)?, self.keys_of(keys.next()?, ivs.next()?)?])
+    }
+
+    /// The keys of a direction, with what its nonces are made of.
+    fn keys_of(self, key: &[u8], salt: &[u8]) -> Option<RecordKeys> {
+        let mut iv = [0; NONCE];
+        iv.get_mut(..salt.len())?.copy_from_slice(salt);
+        RecordKeys::new(self, key, iv)
     }
 }
 
