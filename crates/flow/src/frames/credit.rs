@@ -25,11 +25,13 @@ const TOLD_MOST: usize = 8;
 const GRANTS_MOST: usize = 1 << 14;
 /// Data follows a grant at once within this time, or this part of a round trip: its program has to
 /// be woken. On a busy host that takes longer, and after a long wait it may: so much of it, up to a
-/// limit.
+/// limit. Where the window was used up to the byte, which no end of a message would be, it may take
+/// as long as the wait.
 const AT_ONCE: Duration = Duration::from_millis(5);
 const AT_ONCE_PART: u64 = 8;
 const OF_WAIT: u64 = 4;
 const OF_WAIT_MOST: Duration = Duration::from_millis(50);
+const AFTER_ALL_MOST: Duration = Duration::from_millis(250);
 /// The largest frame that is taken for a usual one.
 const USUAL_FRAME: i64 = 1 << 14;
 
@@ -77,8 +79,8 @@ struct Window {
     last: Instant,
     /// The largest frame, up to a usual one.
     frame: i64,
-    /// Since when it is used up, and how large it had been by then.
-    empty: Option<(Instant, i64)>,
+    /// Present while it is used up.
+    empty: Option<Empty>,
     /// When a grant made it more than nothing, and when one made it enough for a frame.
     opened: Option<Instant>,
     refilled: Option<Instant>,
@@ -86,6 +88,16 @@ struct Window {
     waited: Duration,
     /// The longest wait, and how large the window was then.
     longest: (Duration, i64),
+}
+
+/// A window that is used up.
+#[derive(Debug, Clone, Copy)]
+struct Empty {
+    since: Instant,
+    /// To the byte, and not only to what another frame would take.
+    is_exact: bool,
+    /// How large it had been by then.
+    largest: i64,
 }
 
 impl Window {
@@ -128,12 +140,17 @@ impl Window {
 
     /// Since when and until when the data that is sent now had waited for it.
     fn waited_for(&self, at: Instant, at_once: Duration) -> Option<(Instant, Instant)> {
-        let (since, _) = self.empty?;
+        let Empty { since, is_exact, .. } = self.empty?;
         // A grant that is late by the lag was there when the data left.
         let grants = [self.opened, self.refilled].into_iter().flatten();
         let mut ends = grants.map(|grant| grant.min(at)).filter(|end| {
-            let wait = Duration::from_nanos(end.since(since).as_nanos() / OF_WAIT);
-            at.since(*end) <= at_once.max(wait.min(OF_WAIT_MOST))
+            let wait = end.since(since);
+            let patience = if is_exact {
+                wait.min(AFTER_ALL_MOST)
+            } else {
+                Duration::from_nanos(wait.as_nanos() / OF_WAIT).min(OF_WAIT_MOST)
+            };
+            at.since(*end) <= at_once.max(patience)
         });
         ends.next().filter(|end| *end > since).map(|end| (since, end))
     }
@@ -142,7 +159,7 @@ impl Window {
         let time = until.since(since);
         self.waits += 1;
         self.waited = self.waited.saturating_add(time);
-        if let Some((_, largest)) = self.empty.filter(|_| time > self.longest.0) {
+        if let Some(Empty { largest, .. }) = self.empty.filter(|_| time > self.longest.0) {
             self.longest = (time, largest);
         }
     }
@@ -330,9 +347,10 @@ impl Credit {
         for (window, other) in
             own.into_iter().map(|own| (own, of_all)).chain([(&mut self.connection, of_stream)])
         {
-            let is_short = window.available < window.frame && other > window.available;
+            let is_short = window.available < window.frame && other >= window.available;
             if window.available <= 0 || is_short {
-                window.empty = Some((at, window.largest));
+                let (is_exact, largest) = (window.available <= 0, window.largest);
+                window.empty = Some(Empty { since: at, is_exact, largest });
             }
         }
     }

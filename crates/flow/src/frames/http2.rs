@@ -59,6 +59,8 @@ pub(super) struct FrameReader {
     /// Bytes of the frame that are still to come.
     left: usize,
     stream: u32,
+    /// The data that is passed over: its length, and whether it ends its stream.
+    data: Option<(u32, bool)>,
     has_settings: bool,
 }
 
@@ -66,7 +68,15 @@ impl FrameReader {
     /// A reader of what the client, or the server, sends.
     pub fn new(is_client: bool) -> Self {
         let part = if is_client { FramePart::Preface } else { FramePart::Header };
-        FrameReader { part, had: 0, bytes: [0; HEADER], left: 0, stream: 0, has_settings: false }
+        FrameReader {
+            part,
+            had: 0,
+            bytes: [0; HEADER],
+            left: 0,
+            stream: 0,
+            data: None,
+            has_settings: false,
+        }
     }
 
     /// Whether it is HTTP/2: its settings were read.
@@ -75,7 +85,7 @@ impl FrameReader {
     }
 
     /// Reads on. Each frame is passed to `frame` once its header, and what of its contents is
-    /// wanted, is complete.
+    /// wanted, is complete; data when its last byte has come.
     pub fn read(
         &mut self,
         bytes: &[u8],
@@ -139,6 +149,9 @@ impl FrameReader {
                 self.left -= length;
                 if self.left == 0 {
                     self.part = FramePart::Header;
+                    if let Some((length, ends)) = self.data.take() {
+                        frame(FlowFrame::Data { stream: self.stream, length, ends });
+                    }
                 }
                 &bytes[length..]
             }
@@ -175,6 +188,7 @@ impl FrameReader {
         let ends = flags & END_STREAM != 0;
         self.part = FramePart::Passed;
         match kind {
+            DATA if length > 0 => self.data = Some((length, ends)),
             DATA => frame(FlowFrame::Data { stream, length, ends }),
             HEADERS => frame(FlowFrame::Headers { stream, ends }),
             RESET => frame(FlowFrame::Reset { stream }),

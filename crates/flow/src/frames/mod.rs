@@ -22,7 +22,7 @@ pub(crate) use facts::FrameStop;
 pub use facts::{FlowControl, FlowWindow, HeldSpan};
 pub use keys::{KeyLog, KeyLogError};
 
-use crate::capture::segment::{Flags, PayloadStart, Segment, SequenceNumber};
+use crate::capture::segment::{ApplicationProtocol, Flags, PayloadStart, Segment, SequenceNumber};
 use credit::{Credit, Distance};
 use fullpipe_model::units::{Duration, Instant};
 use http2::{FlowFrame, FrameReader};
@@ -77,7 +77,8 @@ pub(crate) struct Conversation {
 /// Whether a payload begins a connection that can be read with these keys.
 pub(crate) fn can_read(start: PayloadStart, payload: &[u8], keys: &KeyLog) -> bool {
     match start {
-        PayloadStart::Http2Preface => true,
+        // Either end's first frames.
+        PayloadStart::Http2Preface | PayloadStart::Says(ApplicationProtocol::Http2) => true,
         PayloadStart::ClientHello if !keys.is_empty() => {
             client_random(payload).is_some_and(|random| keys.has(&random))
         }
@@ -86,7 +87,8 @@ pub(crate) fn can_read(start: PayloadStart, payload: &[u8], keys: &KeyLog) -> bo
 }
 
 impl Conversation {
-    /// Begins with the first data of a client; `None` where it [cannot](can_read) be read.
+    /// Begins with the first data of a client, or of a server that says its settings before that;
+    /// `None` where it [cannot](can_read) be read.
     pub fn begin(heard: &Heard<'_>, keys: &KeyLog, seats: &Seats) -> Option<Self> {
         let Heard { segment, payload, from, .. } = *heard;
         // Where the other end's data begins is said by an acknowledgement, which a SYN with data
@@ -103,17 +105,19 @@ impl Conversation {
             _ => None,
         };
         let seat = seats.take();
-        // What the other end sends begins where the client says that it does.
+        // What the other end sends begins where this one says that it does.
         let mut bytes = [first_byte(segment), segment.ack].map(InOrder::new);
         if from == 1 {
             bytes.reverse();
         }
+        let is_server = matches!(segment.payload_start, PayloadStart::Says(_));
+        let client = if is_server { 1 - from } else { from };
         Some(Conversation {
-            client: from,
+            client,
             is_clear: tls.is_none(),
             tls,
             bytes,
-            frames: [0, 1].map(|end| FrameReader::new(end == from)),
+            frames: [0, 1].map(|end| FrameReader::new(end == client)),
             credits: [Credit::new(), Credit::new()],
             acknowledged: [None; 2],
             stop: seat.is_none().then_some(FrameStop::TooMany),

@@ -2,7 +2,7 @@
 //! begin with HTTP/2's preface, and those of TLS whose keys are known. Whoever reads the capture
 //! asks before connections are known.
 
-use crate::capture::segment::{Flags, FlowKey, PayloadStart};
+use crate::capture::segment::{ApplicationProtocol, Flags, FlowKey, PayloadStart};
 use crate::config::Config;
 use crate::frames::{KeyLog, can_read};
 use std::collections::HashMap;
@@ -42,7 +42,9 @@ impl Followed {
     #[inline]
     pub fn may_begin(&self, start: PayloadStart) -> bool {
         match start {
-            PayloadStart::Http2Preface => self.is_wanted,
+            PayloadStart::Http2Preface | PayloadStart::Says(ApplicationProtocol::Http2) => {
+                self.is_wanted
+            }
             PayloadStart::ClientHello => !self.keys.is_empty(),
             _ => false,
         }
