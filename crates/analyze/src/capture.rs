@@ -8,7 +8,7 @@ use crate::packets::LabelledPackets;
 use crate::recording;
 use crate::rounds::Findings;
 use crate::stream::{PacketStream, first_packet};
-use fullpipe_flow::capture::Packet;
+use fullpipe_flow::capture::{FileItem, Packet};
 use fullpipe_flow::connection::Labels;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use std::io::Read;
@@ -157,10 +157,9 @@ impl Capture {
         let mut given = Ok(());
         let mut goes_on = true;
         while goes_on && given.is_ok() {
-            goes_on = stream.read(|next| {
-                if given.is_ok() {
-                    given = packet(next);
-                }
+            goes_on = stream.read(|next| match next {
+                FileItem::Packet(next) if given.is_ok() => given = packet(next),
+                FileItem::Packet(_) | FileItem::Secrets(_) => {}
             });
         }
         given?;

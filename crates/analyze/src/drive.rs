@@ -144,7 +144,7 @@ struct Straight<'a, P: Part> {
 }
 
 impl<P: Part> Sink for Straight<'_, P> {
-    fn event(&mut self, event: CaptureEvent<'static>) {
+    fn event(&mut self, event: CaptureEvent<'_>) {
         self.rounds.extend(self.part.take(event));
     }
 

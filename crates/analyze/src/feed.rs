@@ -8,7 +8,7 @@
 use crate::error::Error;
 use crate::relay::Source;
 use crate::stream::PacketStream;
-use fullpipe_flow::capture::Packet;
+use fullpipe_flow::capture::{FileItem, Packet};
 use fullpipe_flow::{Arrival, Config, Counts, Headers, Intake, Sorted};
 use fullpipe_model::units::{Duration, Instant};
 
@@ -31,6 +31,8 @@ pub enum CaptureEvent<'a> {
     Tick(Instant),
     /// The time of the capture's last packet, which no tick tells.
     End(Instant),
+    /// Secrets of TLS connections, before their packets.
+    Secrets(&'a [u8]),
     /// A round ends: what finished in it is reported before what finishes in the next.
     Round,
 }
@@ -38,7 +40,7 @@ pub enum CaptureEvent<'a> {
 /// Receives what is read.
 pub trait Sink {
     /// Handles an event between packets.
-    fn event(&mut self, event: CaptureEvent<'static>);
+    fn event(&mut self, event: CaptureEvent<'_>);
     /// Handles a packet, which `intake` counts.
     fn packet(&mut self, intake: &mut Intake, packet: &Packet<'_>);
 }
@@ -59,7 +61,14 @@ impl Feed {
     /// Reads on; false if nothing is left.
     pub fn read(&mut self, sink: &mut impl Sink) -> bool {
         let Feed { stream, intake, rounds } = self;
-        let goes_on = stream.read(|packet| {
+        let goes_on = stream.read(|found| {
+            let packet = match found {
+                FileItem::Packet(packet) => packet,
+                FileItem::Secrets(log) => {
+                    intake.learn(log);
+                    return sink.event(CaptureEvent::Secrets(log));
+                }
+            };
             let tick = intake.tick(packet.at);
             rounds.before(packet.at, tick, |event| sink.event(event));
             sink.packet(intake, packet);
@@ -94,7 +103,7 @@ impl Rounds {
         &mut self,
         at: Instant,
         tick: Option<Instant>,
-        mut event: impl FnMut(CaptureEvent<'static>),
+        mut event: impl FnMut(CaptureEvent<'_>),
     ) {
         if !self.has_begun {
             self.has_begun = true;
@@ -128,12 +137,19 @@ impl Source for Feed {
 struct Batches<'a>(&'a mut [Batch]);
 
 impl Sink for Batches<'_> {
-    fn event(&mut self, event: CaptureEvent<'static>) {
+    fn event(&mut self, event: CaptureEvent<'_>) {
         let packed = match event {
             CaptureEvent::Start(at) => Packed::Start(at),
             CaptureEvent::Tick(now) => Packed::Tick(now),
             CaptureEvent::End(at) => Packed::End(at),
             CaptureEvent::Round => Packed::Round,
+            CaptureEvent::Secrets(log) => {
+                for batch in self.0.iter_mut() {
+                    batch.events.push(Packed::Secrets(log.len()));
+                    batch.headers.extend_from_slice(log);
+                }
+                return;
+            }
             CaptureEvent::Segment(..) => return,
         };
         self.0.iter_mut().for_each(|batch| batch.events.push(packed));
@@ -150,7 +166,8 @@ impl Sink for Batches<'_> {
 #[derive(Default)]
 pub struct Batch {
     events: Vec<Packed>,
-    /// The data of [`Packed::Headers`] and the words of [`Packed::Segment`], one after another.
+    /// The data of [`Packed::Headers`], the words of [`Packed::Segment`] and key logs, one after
+    /// another.
     headers: Vec<u8>,
     /// The data of [`Packed::Segment`].
     segments: Vec<Arrival>,
@@ -161,6 +178,8 @@ enum Packed {
     Headers(Headers),
     /// With the length of its words.
     Segment(usize),
+    /// With the length of the key log.
+    Secrets(usize),
     Start(Instant),
     Tick(Instant),
     End(Instant),
@@ -201,6 +220,11 @@ impl Batch {
                     read.next()
                         .into_iter()
                         .for_each(|arrival| take(CaptureEvent::Segment(arrival, words)));
+                }
+                Packed::Secrets(length) => {
+                    let (log, behind) = bytes.split_at(*length);
+                    bytes = behind;
+                    take(CaptureEvent::Secrets(log));
                 }
                 Packed::Start(at) => take(CaptureEvent::Start(*at)),
                 Packed::Tick(now) => take(CaptureEvent::Tick(*now)),

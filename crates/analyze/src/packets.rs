@@ -173,6 +173,7 @@ impl Part for Labelling {
     fn take(&mut self, event: CaptureEvent<'_>) -> Option<Round> {
         match event {
             CaptureEvent::Start(at) => self.start = at,
+            CaptureEvent::Secrets(log) => self.opening.analyzer.learn(log),
             CaptureEvent::Segment(arrival, words) => self.label(arrival, words),
             CaptureEvent::Tick(now) => self.opening.analyzer.retire(now),
             CaptureEvent::End(at) => self.opening.analyzer.ends_at(at),

@@ -93,6 +93,7 @@ impl Part for Finishing {
             CaptureEvent::Tick(now) => self.opening.analyzer.retire(now),
             CaptureEvent::End(at) => self.opening.analyzer.ends_at(at),
             CaptureEvent::Round => return Some(self.round()),
+            CaptureEvent::Secrets(log) => self.opening.analyzer.learn(log),
             CaptureEvent::Start(_) => {}
         }
         None

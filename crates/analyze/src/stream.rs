@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::in_order::{InOrder, Waiting};
 use crate::origin::{Open, Origin};
 use fullpipe_flow::Counts;
-use fullpipe_flow::capture::{Packet, ReadError, Reader, Unpack};
+use fullpipe_flow::capture::{FileItem, ReadError, Reader, Unpack};
 use fullpipe_model::units::Instant;
 use std::io::Read;
 use std::path::Path;
@@ -53,8 +53,9 @@ impl PacketStream {
         PacketStream { open, waiting, files, current: None, sorts, counts, errors }
     }
 
-    /// Reads on and passes complete packets to `packet`; false if nothing is left.
-    pub fn read(&mut self, packet: impl FnMut(&Packet<'_>)) -> bool {
+    /// Reads on and passes complete packets to `packet`, and key logs before the packets that they
+    /// are for; false if nothing is left.
+    pub fn read(&mut self, packet: impl FnMut(&FileItem<'_>)) -> bool {
         let Some(current) = self.current.take().or_else(|| self.choose()) else {
             return !self.waiting.is_empty();
         };
@@ -175,10 +176,10 @@ impl File {
     fn read(
         &mut self,
         until: Option<Turn>,
-        mut packet: impl FnMut(&Packet<'_>),
+        mut packet: impl FnMut(&FileItem<'_>),
     ) -> Result<ReadProgress, ReadError> {
         if let Some(held) = self.held.take() {
-            packet(&held.packet());
+            packet(&FileItem::Packet(held.packet()));
         }
         let read = self.read_on(until, &mut packet);
         if read.is_err() {
@@ -192,7 +193,7 @@ impl File {
     fn read_on(
         &mut self,
         until: Option<Turn>,
-        packet: &mut impl FnMut(&Packet<'_>),
+        packet: &mut impl FnMut(&FileItem<'_>),
     ) -> Result<ReadProgress, ReadError> {
         if self.give(until, packet)? {
             return Ok(ReadProgress::Waits);
@@ -212,13 +213,20 @@ impl File {
     fn give(
         &mut self,
         until: Option<Turn>,
-        packet: &mut impl FnMut(&Packet<'_>),
+        packet: &mut impl FnMut(&FileItem<'_>),
     ) -> Result<bool, ReadError> {
         loop {
             if self.give_waiting(until, packet) {
                 return Ok(true);
             }
-            let Some(found) = self.reader.next_packet()? else { return Ok(false) };
+            let found = match self.reader.next_found()? {
+                Some(FileItem::Packet(found)) => found,
+                Some(secrets) => {
+                    packet(&secrets);
+                    continue;
+                }
+                None => return Ok(false),
+            };
             if self.order.waits() {
                 let is_first = self.order.push(&found);
                 if is_first && !self.reader.has_several_interfaces() {
@@ -233,19 +241,23 @@ impl File {
             if self.order.passes(found.at) && self.sorts {
                 self.order.wait();
             }
-            packet(&found);
+            packet(&FileItem::Packet(found));
         }
     }
 
     /// Passes on packets that need not wait for others and come before `until`; returns whether one
     /// waits for that.
-    fn give_waiting(&mut self, until: Option<Turn>, packet: &mut impl FnMut(&Packet<'_>)) -> bool {
+    fn give_waiting(
+        &mut self,
+        until: Option<Turn>,
+        packet: &mut impl FnMut(&FileItem<'_>),
+    ) -> bool {
         while let Some(next) = self.order.pop() {
             if until.is_some_and(|until| until < (next.at(), self.place)) {
                 self.held = Some(next);
                 return true;
             }
-            packet(&next.packet());
+            packet(&FileItem::Packet(next.packet()));
         }
         false
     }

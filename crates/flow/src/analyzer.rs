@@ -21,6 +21,7 @@ use crate::capture::{LinkType, Packet};
 use crate::config::{Config, Counts};
 use crate::connection::{CapturedSegment, Difference, Direction, LabelSet, Opening, Seen, Tracker};
 use crate::diagnosis::DiagnosedConnection;
+use crate::frames::Seats;
 use crate::intake::{Arrival, Intake};
 use crate::trace::Budget;
 use fullpipe_model::units::{Duration, Instant};
@@ -75,6 +76,8 @@ pub struct Analyzer {
     traces: Option<Budget>,
     ended: Vec<Ended>,
     counts: Counts,
+    /// How many connections' frames are read.
+    seats: Seats,
 }
 
 impl Analyzer {
@@ -91,6 +94,16 @@ impl Analyzer {
             next_id: 0,
             ended: Vec::new(),
             counts: Counts::default(),
+            seats: Seats::default(),
+        }
+    }
+
+    /// Learns secrets of TLS connections from a key log that the capture itself has, before the
+    /// packets of those connections.
+    pub fn learn(&mut self, log: &[u8]) {
+        if self.config.frames {
+            self.config.keys.learn(log);
+            self.intake.learn(log);
         }
     }
 
@@ -170,8 +183,17 @@ impl Analyzer {
             let tracker = open.tracker(&self.config);
             if !tracker.is_reused_by(segment, from_first) {
                 let reuses_ports = false;
-                let captured =
-                    CapturedSegment { at, number, segment, words, wire, from_first, reuses_ports };
+                let seats = &self.seats;
+                let captured = CapturedSegment {
+                    at,
+                    number,
+                    segment,
+                    words,
+                    seats,
+                    wire,
+                    from_first,
+                    reuses_ports,
+                };
                 return Some(see(tracker, &self.config, &mut self.closed, key, captured));
             }
             reuses_ports = true;
@@ -196,8 +218,9 @@ impl Analyzer {
         let mut tracker = Tracker::new(opening);
         self.next_id += 1;
         self.forget_closed();
+        let seats = &self.seats;
         let captured =
-            CapturedSegment { at, number, segment, words, wire, from_first, reuses_ports };
+            CapturedSegment { at, number, segment, words, seats, wire, from_first, reuses_ports };
         let facts = see(&mut tracker, &self.config, &mut self.closed, key, captured);
         // What an end says is not kept with a lone packet.
         let is_lone =

@@ -3,6 +3,7 @@
 use crate::capture::Layer;
 use crate::connection::Labels;
 use crate::connection::filter::Filter;
+use crate::frames::KeyLog;
 use crate::limit::{CapturePoint, PathHint};
 use crate::trace::TraceBounds;
 use crate::windows::OwnWindows;
@@ -39,6 +40,12 @@ pub struct Config {
     pub filter: Option<Filter>,
     /// A user's own entries of what programs grant above TCP; none by default.
     pub windows: OwnWindows,
+    /// Read the frames of HTTP/2, for its windows, where they are in clear text or [`Config::keys`]
+    /// open them; by default.
+    pub frames: bool,
+    /// The secrets of TLS connections that are known before the capture is read, which may bring
+    /// others ([`Analyzer::learn`](crate::Analyzer::learn)); none by default.
+    pub keys: KeyLog,
     /// Record the points of each connection's graphs ([`crate::trace`]), and how many; not by
     /// default.
     pub trace: Option<TraceBounds>,
@@ -63,6 +70,8 @@ impl Default for Config {
             layer: Layer::default(),
             filter: None,
             windows: OwnWindows::default(),
+            frames: true,
+            keys: KeyLog::default(),
             trace: None,
             spans: false,
             looks_every: None,

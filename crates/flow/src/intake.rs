@@ -8,6 +8,7 @@
 //! is the same as with one thread.
 
 mod expected;
+mod followed;
 
 use crate::capture::greeting::WORDS_MOST;
 use crate::capture::segment::{Flags, FlowKey, Parsed, PayloadStart, Segment, SequenceNumber};
@@ -16,6 +17,7 @@ use crate::config::{Config, Counts};
 use crate::connection::Labels;
 use crate::connection::filter::Filter;
 use expected::{Expected, Saying};
+use followed::Followed;
 use fullpipe_model::units::{Duration, Instant};
 
 /// A TCP segment with its place in the capture.
@@ -106,6 +108,8 @@ pub struct Intake {
     counts: Counts,
     /// Words that go on in later segments.
     expected: Expected,
+    /// Connections whose segments are passed on with all of their payload.
+    followed: Followed,
 }
 
 impl Intake {
@@ -118,7 +122,14 @@ impl Intake {
             clock: PacketClock::default(),
             counts: Counts::default(),
             expected: Expected::default(),
+            followed: Followed::new(config),
         }
+    }
+
+    /// Learns secrets of TLS connections, before their packets
+    /// ([`Analyzer::learn`](crate::Analyzer::learn)).
+    pub fn learn(&mut self, log: &[u8]) {
+        self.followed.learn(log);
     }
 
     /// Moves the capture's clock to the next packet. If this returns a time, call
@@ -141,7 +152,7 @@ impl Intake {
         let Some((link, ip, key)) = plain else {
             return self.open(packet).map(|(arrival, words)| Sorted::Segment(arrival, words));
         };
-        let bytes = self.with_words(ip);
+        let bytes = self.with_words(ip, key);
         self.counts.packets += 1;
         let wire = u32::try_from(packet.original_length).unwrap_or(u32::MAX);
         let headers = Headers {
@@ -156,9 +167,13 @@ impl Intake {
 
     /// The headers of a plain packet, with the words behind them, if there are any.
     #[inline]
-    fn with_words<'a>(&mut self, ip: &'a [u8]) -> &'a [u8] {
+    fn with_words<'a>(&mut self, ip: &'a [u8], key: FlowKey) -> &'a [u8] {
         let end = header_end(ip);
         let (headers, payload) = ip.split_at(end.min(ip.len()));
+        if self.followed.is_one(key, ip.get(IP_HEADER + 13).map_or(Flags(0), |flags| Flags(*flags)))
+        {
+            return ip;
+        }
         let is_broken = ip.get(IP_HEADER + 12).is_none_or(|byte| byte >> 4 < 5);
         if payload.is_empty() || is_broken {
             return headers;
@@ -173,6 +188,9 @@ impl Intake {
             u32::from(Flags(*flags).any(Flags::SYN)) + u32::from(Flags(*flags).any(Flags::FIN))
         });
         let seq = SequenceNumber(word(ip, 24).unwrap_or_default());
+        if self.followed.begins(key, start, payload) {
+            return ip;
+        }
         let payload = &payload[..payload.len().min(WORDS_MOST)];
         let saying = Saying { start, seq, end: seq + wire.wrapping_add(control), payload };
         let kept = if self.expected.are_words(saying) { payload.len() } else { 0 };
@@ -220,6 +238,9 @@ impl Intake {
     /// The words in a segment that was read from this IP packet.
     #[inline]
     fn words<'a>(&mut self, segment: &Segment, ip: &'a [u8]) -> &'a [u8] {
+        if self.follows(segment, ip) {
+            return Segment::payload_in(ip, usize::MAX);
+        }
         let start = segment.payload_start;
         if !self.expected.may_be_words(start) || segment.is_broken {
             return &[];
@@ -227,6 +248,23 @@ impl Intake {
         let payload = Segment::payload_in(ip, WORDS_MOST);
         let saying = Saying { start, seq: segment.seq, end: segment.end(), payload };
         if !payload.is_empty() && self.expected.are_words(saying) { payload } else { &[] }
+    }
+
+    /// Whether all of a segment's payload is wanted, which was read from this IP packet.
+    #[inline]
+    fn follows(&mut self, segment: &Segment, ip: &[u8]) -> bool {
+        let may_begin = self.followed.may_begin(segment.payload_start);
+        if segment.is_broken || !(may_begin || self.followed.any()) {
+            return false;
+        }
+        let (key, _) = FlowKey::of(segment);
+        self.followed.is_one(key, segment.flags)
+            || may_begin
+                && self.followed.begins(
+                    key,
+                    segment.payload_start,
+                    Segment::payload_in(ip, WORDS_MOST),
+                )
     }
 
     /// What was counted.

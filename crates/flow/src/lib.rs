@@ -31,6 +31,7 @@ mod config;
 pub mod connection;
 pub mod diagnosis;
 pub mod finding;
+mod frames;
 mod intake;
 mod language;
 pub mod limit;
@@ -41,6 +42,7 @@ mod windows;
 
 pub use analyzer::{Analysis, Analyzer, Ended, OpenAtEnd, PacketFacts};
 pub use config::{Config, Counts};
+pub use frames::{FlowControl, FlowWindow, HeldSpan, KeyLog, KeyLogError};
 pub use intake::{Arrival, Headers, Intake, Sorted, length_behind_link};
 pub use language::Language;
 pub use windows::{KNOWN_WINDOWS, KnownWindow, OwnWindows, WindowsError};

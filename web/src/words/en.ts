@@ -493,6 +493,18 @@ const WARNINGS: Record<string, string> = {
     "iperf3 prints the mean of each interval and not for how long the receive window or the send buffer held the sender, nor what waited to be sent: the answer is a guess; log ss -tinm at the sender beside it, or run fullpipe why there.",
   headers_cut:
     "Packets were cut within their TCP headers: SACK blocks and timestamps are missing, so lost and repeated segments are miscounted; keep more of each packet (tcpdump -s 128).",
+  frames_gap:
+    "HTTP/2's windows are known up to a gap only: the capture misses data there; raise the sniffer's buffer (tcpdump -B).",
+  frames_cut:
+    "HTTP/2's windows are not known: packets were captured in part; capture them whole (tcpdump -s 0).",
+  frames_too_many:
+    "HTTP/2's windows are not known: more than 128 connections were read at a time; select this one (--filter).",
+  frames_cipher:
+    "HTTP/2's windows are not known: the cipher suite of TLS is not read, only AES-GCM and ChaCha20-Poly1305 of TLS 1.2 and 1.3 are.",
+  frames_undecrypted:
+    "HTTP/2's windows are not known, or not to the end: a record of TLS does not open with the keys of this connection, which are not complete, or the client sent data before the handshake (0-RTT).",
+  frames_malformed:
+    "HTTP/2's windows are known up to a frame only that contradicts the rules of HTTP/2.",
 };
 
 /** With a capital letter and a full stop. */

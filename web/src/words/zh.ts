@@ -442,4 +442,16 @@ const WARNINGS: Record<string, string> = {
     "iperf3 只输出每个时段的平均值，没有接收窗口或发送缓冲区限制发送端多久，也没有等待发送的数据：答案是猜测；请在发送端同时记录 ss -tinm，或在那里运行 fullpipe why。",
   headers_cut:
     "包在 TCP 头内被截断：缺少 SACK 块和时间戳，丢失与重传的计数不准；请保留更多字节（tcpdump -s 128）。",
+  frames_gap:
+    "HTTP/2 的窗口只读到一处缺口为止：抓包在那里漏掉了数据；请加大抓包缓冲区（tcpdump -B）。",
+  frames_cut:
+    "HTTP/2 的窗口未知：数据包只抓了一部分；请完整抓包（tcpdump -s 0）。",
+  frames_too_many:
+    "HTTP/2 的窗口未知：同时读取的连接超过 128 个；请用 --filter 选出这一个。",
+  frames_cipher:
+    "HTTP/2 的窗口未知：不支持这个 TLS 密码套件，只支持 TLS 1.2 和 1.3 的 AES-GCM 与 ChaCha20-Poly1305。",
+  frames_undecrypted:
+    "HTTP/2 的窗口未知，或只读到中途：有 TLS 记录不能用这个连接的密钥打开；密钥不全，或客户端在握手之前就发了数据（0-RTT）。",
+  frames_malformed:
+    "HTTP/2 的窗口只读到一个违反其规则的帧为止。",
 };

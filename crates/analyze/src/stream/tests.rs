@@ -2,7 +2,7 @@ use super::PacketStream;
 use crate::Capture;
 use crate::error::Error;
 use crate::origin::{Origin, opener};
-use fullpipe_flow::capture::{write, write_ng};
+use fullpipe_flow::capture::{FileItem, write, write_ng};
 use fullpipe_model::units::Instant;
 use proptest::prelude::*;
 use std::path::PathBuf;
@@ -141,7 +141,7 @@ proptest! {
             true,
         );
         let mut found = Vec::new();
-        while stream.read(|packet| found.push(packet.at.as_nanos())) {}
+        while stream.read(|item| found.extend(nanos(item))) {}
         let mut expected: Vec<u64> = times.iter().map(|(_, at)| *at).collect();
         expected.sort_unstable();
         prop_assert_eq!(found, expected);
@@ -164,7 +164,7 @@ fn a_file_whose_clock_goes_back_is_sorted_from_there_on() {
         let origin = Origin::Reader("one".into(), Box::new(std::io::Cursor::new(file.clone())));
         let mut stream = PacketStream::new(vec![origin], opener(), sorts);
         let mut found = Vec::new();
-        while stream.read(|packet| found.push(packet.at.as_nanos())) {}
+        while stream.read(|item| found.extend(nanos(item))) {}
         let counts = stream.finish().0;
         (found, counts.backwards, counts.unsorted)
     };
@@ -179,6 +179,14 @@ fn what_waits_before_an_error_is_not_lost() {
     let origin = Origin::Reader("broken".into(), Box::new(std::io::Cursor::new(file)));
     let mut stream = PacketStream::new(vec![origin], opener(), true);
     let mut found = Vec::new();
-    while stream.read(|packet| found.push(packet.at.as_nanos())) {}
+    while stream.read(|item| found.extend(nanos(item))) {}
     assert_eq!((found, stream.finish().1.len()), (vec![20, 50, 70], 1));
+}
+
+/// When a packet was captured.
+fn nanos(item: &FileItem<'_>) -> Option<u64> {
+    match item {
+        FileItem::Packet(packet) => Some(packet.at.as_nanos()),
+        FileItem::Secrets(_) => None,
+    }
 }

@@ -37,6 +37,7 @@ Examples:
   fullpipe analyze capture.pcap --packets --connection 3 --labels wireshark
   fullpipe analyze --as-one ring_0001.pcap ring_0002.pcap --json
   fullpipe analyze capture.pcap --windows our-programs.toml
+  SSLKEYLOGFILE=keys.log curl -o f https://example.net/f; fullpipe analyze capture.pcap --keys keys.log
   fullpipe analyze capture.pcap --annotate commented.pcapng; wireshark commented.pcapng
   fullpipe analyze --both client.pcap server.pcap
   fullpipe analyze --point client=c.pcap --point gate=g1.pcap,g2.pcap --point server=s.pcap
@@ -213,6 +214,7 @@ impl Analyze {
         let mut reports = Vec::new();
         for capture in input::captures(&self.files, self.as_one)? {
             let mut report = self.report(capture)?;
+            self.tell_of_keys(&report.file, &report.connections);
             is_whole &= report.problem.is_none();
             self.choose(&mut report)?;
             reports.push(report);
@@ -298,6 +300,14 @@ impl Analyze {
             spans: self.annotate.is_some()
                 || self.parquet.is_some() && RowKind::from(self.rows).needs_spans(),
             ..self.reading.config()
+        }
+    }
+
+    /// Says so where keys opened none of these connections.
+    fn tell_of_keys(&self, file: &str, connections: &[DiagnosedConnection]) {
+        let Some(keyed) = self.reading.keyed() else { return };
+        if !connections.iter().any(|one| one.connection.has_frames()) {
+            tell(file, &input::keys::none_opened(keyed));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Opens the captures that the command line names, with a progress bar. Ctrl-C ends those that are
 //! pipes.
 
+pub mod keys;
 mod pipe;
 pub mod twice;
 pub mod windows;
@@ -13,7 +14,7 @@ use fullpipe_analyze::{Capture, Error, by_first_packet};
 use fullpipe_flow::capture::{Layer, ReadError};
 use fullpipe_flow::connection::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
-use fullpipe_flow::{Config, OwnWindows};
+use fullpipe_flow::{Config, KeyLog, OwnWindows};
 use fullpipe_model::units::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
@@ -42,6 +43,11 @@ pub struct Reading {
     /// How far apart the looks of a log of `ss -tin` are, if it has no time stamps: 1s.
     #[arg(long, value_name = "TIME", value_parser = interval)]
     every: Option<Duration>,
+    /// Secrets of TLS connections, as browsers and curl write them (SSLKEYLOGFILE): the frames of
+    /// HTTP/2 are read, for its windows, and no payload is kept. Secrets that a pcapng has itself
+    /// need no option.
+    #[arg(long, value_name = "FILE", value_parser = keys::read)]
+    keys: Option<KeyLog>,
     /// Threads that read and analyse; the result does not depend on their number.
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
     pub threads: NonZeroUsize,
@@ -58,7 +64,8 @@ impl Reading {
         let windows = self.windows.map_or_else(String::new, |own| format!(" {:?}", own.entries()));
         let every =
             self.every.map_or_else(String::new, |every| format!(" --every {}", every.to_exact()));
-        format!("--capture-point {point} --layer {layer}{filter}{windows}{every}")
+        let keys = self.keys.as_ref().map_or_else(String::new, |keys| format!(" {keys:?}"));
+        format!("--capture-point {point} --layer {layer}{filter}{windows}{every}{keys}")
     }
 
     /// What to analyse, with everything else as it is by default.
@@ -69,6 +76,7 @@ impl Reading {
             filter: self.filter.clone(),
             windows: self.windows.unwrap_or_default(),
             looks_every: self.every,
+            keys: self.keys.clone().unwrap_or_default(),
             ..Config::default()
         }
     }
@@ -82,6 +90,13 @@ pub fn interval(text: &str) -> Result<Duration, Sentence> {
             "时段不能为 0；请用 1ms 或更长",
         )),
         length => Ok(length),
+    }
+}
+
+impl Reading {
+    /// Of how many connections there are keys, where a file of them is named.
+    pub fn keyed(&self) -> Option<usize> {
+        self.keys.as_ref().map(KeyLog::sessions)
     }
 }
 

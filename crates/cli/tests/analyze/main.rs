@@ -1,6 +1,7 @@
 //! `fullpipe analyze` as a user runs it: its output and its exit code.
 
 mod both;
+mod keys;
 #[path = "../../../flow/tests/skip/mod.rs"]
 mod skip;
 #[path = "../../../flow/tests/window/mod.rs"]

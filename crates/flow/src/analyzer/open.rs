@@ -7,6 +7,7 @@ use crate::capture::segment::FlowKey;
 use crate::config::Config;
 use crate::connection::{CapturedSegment, Finished, Opening, Tracker};
 use crate::diagnosis::DiagnosedConnection;
+use crate::frames::Seats;
 use crate::intake::Arrival;
 use fullpipe_model::units::Instant;
 
@@ -34,8 +35,9 @@ impl Lone {
         let opening = Opening { id, first_packet: number, at, from_first, trace, keeps_order };
         let mut tracker = Tracker::new(opening);
         let words = &[];
+        let seats = &Seats::default();
         let captured =
-            CapturedSegment { at, number, segment, words, wire, from_first, reuses_ports };
+            CapturedSegment { at, number, segment, words, seats, wire, from_first, reuses_ports };
         tracker.push(config, captured);
         tracker
     }

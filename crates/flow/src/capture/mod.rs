@@ -35,7 +35,7 @@ pub mod write_ng;
 pub(crate) use layer::{half, word};
 pub use link::{LinkType, ip_packet};
 pub use opener::{Layer, Opened, Opener};
-pub use reader::{FileRecord, Interfaces, ReadError, Reader, Summary, read};
+pub use reader::{FileItem, FileRecord, Interfaces, ReadError, Reader, Summary, read};
 pub use unpack::{Packing, Unpack};
 
 use fullpipe_model::units::Instant;

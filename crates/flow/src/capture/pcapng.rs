@@ -13,6 +13,10 @@ const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
+const DECRYPTION_SECRETS: u32 = 10;
+/// Secrets in the form of NSS's key log, and the longest of them that are read.
+const TLS_KEY_LOG: u32 = 0x544c_534b;
+const SECRETS_MOST: usize = 64 << 20;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// The most interfaces of one section that are remembered, so that a hostile file cannot fill the
 /// memory with descriptions.
@@ -80,7 +84,7 @@ impl State {
                 | SIMPLE_PACKET
                 | INTERFACE_STATISTICS
                 | ENHANCED_PACKET
-        );
+        ) || (kind == DECRYPTION_SECRETS && length <= SECRETS_MOST);
         if !interesting {
             return Step::Other { record: length };
         }
@@ -95,6 +99,7 @@ impl State {
                 self.interfaces.clear();
             }
             INTERFACE_STATISTICS => self.note_statistics(block),
+            DECRYPTION_SECRETS => return self.secrets(block),
             INTERFACE_DESCRIPTION => {
                 if let Err(problem) = self.add_interface(block) {
                     return Step::Bad(problem);
@@ -177,6 +182,20 @@ impl State {
         let dropped = counts.reduce(u64::saturating_add);
         if let Some(interface) = self.interfaces.get_mut(statistics.if_id as usize) {
             interface.dropped = dropped.or(interface.dropped);
+        }
+    }
+
+    /// The key log in a block of decryption secrets. One of other secrets, or one that says more
+    /// than it has, is passed over.
+    fn secrets(&self, block: &[u8]) -> Step {
+        const START: usize = 16;
+        let record = block.len();
+        let fields = self.word_at(block, 8).zip(self.word_at(block, 12));
+        match fields {
+            Some((TLS_KEY_LOG, length)) if length as usize + START + 4 <= record => {
+                Step::Secrets { record, data: START..START + length as usize }
+            }
+            _ => Step::Other { record },
         }
     }
 

@@ -3,6 +3,7 @@
 use super::step::Step;
 use super::{LinkType, MAX_RECORD, Packet, pcap, pcapng, snoop};
 use std::io::Read;
+use std::ops::Range;
 
 /// Reads one capture file. [`fill`](Reader::fill) from a source (or [`feed`](Reader::feed) bytes),
 /// take packets until `None`, fill again; [`finish`](Reader::finish) when the bytes end.
@@ -78,6 +79,28 @@ pub struct FileRecord<'a> {
     pub packet: Option<Packet<'a>>,
     /// The byte order of a block of pcapng; `None` in the other formats.
     pub block_is_big_endian: Option<bool>,
+}
+
+/// What a file has for an analysis.
+#[derive(Debug, Clone, Copy)]
+pub enum FileItem<'a> {
+    /// A packet.
+    Packet(Packet<'a>),
+    /// A key log of TLS (pcapng's decryption secrets block), for packets behind it.
+    Secrets(&'a [u8]),
+}
+
+/// The same by its place in the buffer.
+enum FileItemAt {
+    Packet(PacketAt),
+    Secrets(Range<usize>),
+}
+
+struct PacketAt {
+    data: Range<usize>,
+    at: u64,
+    link_type: LinkType,
+    original_length: usize,
 }
 
 /// What a reader has read in total.
@@ -188,6 +211,39 @@ impl Reader {
     pub fn next_with_interfaces(
         &mut self,
     ) -> Result<Option<(Packet<'_>, Interfaces<'_>)>, ReadError> {
+        let found = loop {
+            match self.found()? {
+                Some(FileItemAt::Packet(found)) => break found,
+                Some(FileItemAt::Secrets(_)) => {}
+                None => return Ok(None),
+            }
+        };
+        Ok(Some((self.packet(found), Interfaces(&self.format))))
+    }
+
+    /// The next packet or key log; `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// Those of [`next_packet`](Reader::next_packet).
+    #[inline]
+    pub fn next_found(&mut self) -> Result<Option<FileItem<'_>>, ReadError> {
+        Ok(match self.found()? {
+            Some(FileItemAt::Packet(found)) => Some(FileItem::Packet(self.packet(found))),
+            Some(FileItemAt::Secrets(log)) => Some(FileItem::Secrets(&self.buffer[log])),
+            None => None,
+        })
+    }
+
+    #[inline]
+    fn packet(&self, found: PacketAt) -> Packet<'_> {
+        let PacketAt { data, at, link_type, original_length } = found;
+        let at = fullpipe_model::units::Instant::from_nanos(at);
+        Packet { at, link_type, data: &self.buffer[data], original_length }
+    }
+
+    /// Where in the buffer the next packet or key log is.
+    #[inline]
+    fn found(&mut self) -> Result<Option<FileItemAt>, ReadError> {
         loop {
             match self.step()? {
                 None => return Ok(None),
@@ -195,10 +251,18 @@ impl Reader {
                     let data = self.start + data.start..self.start + data.end;
                     self.start += record;
                     self.packets += 1;
-                    let at = fullpipe_model::units::Instant::from_nanos(at);
-                    let data = &self.buffer[data];
-                    let packet = Packet { at, link_type, data, original_length: original };
-                    return Ok(Some((packet, Interfaces(&self.format))));
+                    let original_length = original;
+                    return Ok(Some(FileItemAt::Packet(PacketAt {
+                        data,
+                        at,
+                        link_type,
+                        original_length,
+                    })));
+                }
+                Some(Step::Secrets { record, data }) => {
+                    let log = self.start + data.start..self.start + data.end;
+                    self.start += record;
+                    return Ok(Some(FileItemAt::Secrets(log)));
                 }
                 Some(Step::Other { record }) => self.pass(record),
                 Some(Step::Need(length)) if length <= MAX_RECORD => return Ok(None),
@@ -224,7 +288,7 @@ impl Reader {
             }
             // What is not a packet is wanted whole here.
             Some(Step::Other { record }) if record > self.end - self.start => return Ok(None),
-            Some(Step::Other { record }) => (record, None),
+            Some(Step::Secrets { record, .. } | Step::Other { record }) => (record, None),
             Some(Step::Need(length)) if length <= MAX_RECORD => return Ok(None),
             Some(Step::Need(_)) => return Err(self.broken("claims to be longer than 256 MiB")),
             Some(Step::Bad(problem)) => return Err(self.broken(problem)),

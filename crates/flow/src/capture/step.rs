@@ -12,6 +12,8 @@ pub(super) enum Step {
         link_type: LinkType,
         original: usize,
     },
+    /// A key log of TLS: `data` is its part of a record of `record` bytes.
+    Secrets { record: usize, data: std::ops::Range<usize> },
     /// `record` bytes without a packet.
     Other { record: usize },
     /// At least this many bytes are needed, counted from the record's start.

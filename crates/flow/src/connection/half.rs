@@ -571,6 +571,7 @@ impl Half {
             answers: if is_at_sender { notes.answers.facts() } else { AnswerFacts::default() },
             passage,
             ack_path: notes.ack_path.facts(),
+            http2: None,
             grants: notes.grants.facts(),
             begins: self.begins,
         };

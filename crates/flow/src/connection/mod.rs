@@ -56,6 +56,7 @@ pub use vantage::{Place, Vantage, Warning};
 
 pub use crate::capture::greeting::{Greeting, Token};
 use crate::capture::segment::{ApplicationProtocol, PayloadStart};
+use crate::frames::FlowControl;
 use crate::windows::OwnWindows;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use histogram::Histogram;
@@ -194,6 +195,14 @@ impl Connection {
             .any(|facts| facts.begins.protocol().is_some())
     }
 
+    /// Whether frames of HTTP/2 were read, or are known to have been there.
+    pub fn has_frames(&self) -> bool {
+        let is_read = [&self.client_to_server, &self.server_to_client]
+            .iter()
+            .any(|facts| facts.http2.is_some());
+        is_read || self.warnings.iter().any(|warning| warning.is_of_frames())
+    }
+
     /// The facts of one direction.
     pub fn facts(&self, direction: Direction) -> &DirectionFacts {
         match direction {
@@ -208,9 +217,12 @@ impl Connection {
     }
 
     /// Forgets what the ends say of themselves beyond the protocol, as an anonymized capture has
-    /// it: gRPC is HTTP/2 there.
+    /// it: gRPC is HTTP/2 there, and nobody reads its frames.
     pub fn forget_names(&mut self) {
         self.greeting = None;
+        self.client_to_server.http2 = None;
+        self.server_to_client.http2 = None;
+        self.warnings.retain(|warning| !warning.is_of_frames());
         if self.protocol == Some(ApplicationProtocol::Grpc) {
             self.protocol = Some(ApplicationProtocol::Http2);
         }
@@ -279,6 +291,9 @@ pub struct DirectionFacts {
     /// How far it was sent beyond what the other end's messages acknowledge.
     #[serde(skip)]
     pub grants: GrantFacts,
+    /// The flow control of HTTP/2, where its frames could be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http2: Option<Box<FlowControl>>,
     /// How its data begins.
     #[serde(skip)]
     pub begins: PayloadStart,

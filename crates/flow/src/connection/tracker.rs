@@ -12,10 +12,11 @@ use super::ledger::{CapturedSpan, Ledger};
 use super::relabel::{self, Relabelled};
 use super::series::MIN_INTERVAL;
 use super::warnings::warnings;
-use super::{Connection, Difference, Label, LabelSet, Labels, vantage};
-use crate::capture::greeting::{FirstWords, Introduction};
+use super::{Connection, Difference, Label, LabelSet, Labels, Warning, vantage};
+use crate::capture::greeting::{FirstWords, Introduction, WORDS_MOST};
 use crate::capture::segment::{ApplicationProtocol, Flags, FlowKey, Segment, SequenceNumber};
 use crate::config::Config;
+use crate::frames::{Conversation, Heard, Seats};
 use crate::limit::{CapturePoint, Verdict};
 use crate::trace::{Known, PathEnds, Recorder, Trace, TraceBounds};
 use fullpipe_model::observe::is_server_port;
@@ -48,6 +49,8 @@ pub(crate) struct Tracker {
     recorder: Option<Box<Recorder>>,
     /// What its ends say of themselves. Absent until one does.
     introduction: Option<Box<Introduction>>,
+    /// Its frames, where they can be read.
+    conversation: Option<Box<Conversation>>,
 }
 
 /// The sequence number with which each end began. Two options would be larger by half.
@@ -103,8 +106,10 @@ pub(crate) struct CapturedSegment<'a> {
     pub number: u64,
     /// The segment.
     pub segment: &'a Segment,
-    /// What of its payload may be an end's first words.
+    /// What of its payload may be an end's first words; all of it, where its frames can be read.
     pub words: &'a [u8],
+    /// Where its reader finds a place.
+    pub seats: &'a Seats,
     /// Its bytes with all headers.
     pub wire: usize,
     /// Whether its sender is the first end of the connection's key.
@@ -158,6 +163,7 @@ impl Tracker {
             has_cut_headers: false,
             recorder: opening.trace.map(|bounds| Box::new(Recorder::new(opening.at, bounds))),
             introduction: None,
+            conversation: None,
         }
     }
 
@@ -321,6 +327,7 @@ impl Tracker {
         self.closing.note(segment, from);
         self.completeness.note(segment);
         self.hear(captured, from);
+        self.read_frames(config, captured, from);
         let corrected = self.note_data(config, at, segment, from, wireshark);
         let (has_new_sack, rtt) = self.note_ack(at, segment, from);
         self.account(at, segment, from, wireshark, corrected);
@@ -329,13 +336,32 @@ impl Tracker {
 
     /// Hears what a segment says of its sender, before it counts as data.
     fn hear(&mut self, captured: CapturedSegment<'_>, from: usize) {
-        let CapturedSegment { segment, words: payload, .. } = captured;
-        if payload.is_empty() {
+        let CapturedSegment { segment, words, .. } = captured;
+        if words.is_empty() {
             return;
         }
+        let payload = &words[..words.len().min(WORDS_MOST)];
         let words = FirstWords { from, segment, payload, before: self.halves[from].payload };
         if Introduction::wants(self.introduction.as_deref(), &words) {
             self.introduction.get_or_insert_default().hear(words);
+        }
+    }
+
+    /// Reads the frames in a segment, before it counts as data.
+    fn read_frames(&mut self, config: &Config, captured: CapturedSegment<'_>, from: usize) {
+        let CapturedSegment { at, segment, words: payload, seats, .. } = captured;
+        if self.conversation.is_none()
+            && (payload.is_empty() || !config.frames || self.halves[from].payload > 0)
+        {
+            return;
+        }
+        let lags = [0, 1].map(|end| self.lag(config, end).unwrap_or(Duration::ZERO));
+        let heard = Heard { at, segment, payload, from, lags };
+        if self.conversation.is_none() {
+            self.conversation = Conversation::begin(&heard, &config.keys, seats).map(Box::new);
+        }
+        if let Some(conversation) = &mut self.conversation {
+            conversation.see(&heard);
         }
     }
 
@@ -353,7 +379,9 @@ impl Tracker {
             ends.reverse();
         }
         let [opener, answerer] = [&self.halves[client], &self.halves[1 - client]];
-        let warnings = warnings(opener, answerer, self.has_cut_headers);
+        let mut warnings = warnings(opener, answerer, self.has_cut_headers);
+        let (http2, stop) = self.conversation.map_or((None, None), |one| one.finish());
+        warnings.extend(stop.and_then(Warning::of_frames));
         let close = self.closing.close(client);
         let counted = self.ledger.finish(CapturedSpan { last: self.last, until, both_ends }, lags);
         let [first, second] = self.halves;
@@ -373,10 +401,16 @@ impl Tracker {
             .find_map(|half| half.begins.protocol())
             .map(|said| if is_grpc { ApplicationProtocol::Grpc } else { said })
             .or_else(|| ApplicationProtocol::of_port(ends[1 - client].port()));
-        let FinishedHalf { facts: client_to_server, verdict: of_client } =
+        let FinishedHalf { facts: mut client_to_server, verdict: of_client } =
             from_client.finish(config, rtt, client_scale);
-        let FinishedHalf { facts: server_to_client, verdict: of_server } =
+        let FinishedHalf { facts: mut server_to_client, verdict: of_server } =
             from_server.finish(config, rtt, server_scale);
+        let [of_client_frames, of_server_frames] = match http2 {
+            Some([client, server]) => [client, server].map(|one| Some(Box::new(one))),
+            None => [None, None],
+        };
+        client_to_server.http2 = of_client_frames;
+        server_to_client.http2 = of_server_frames;
         let goodputs = [client_to_server.goodput, server_to_client.goodput];
         let trace = self.recorder.map(|recorder| Box::new(recorder.finish(path, client, goodputs)));
         let connection = Connection {

@@ -5,6 +5,7 @@
 //! small fraction of the whole, the capture was taken at that end. Without a handshake, the least
 //! times from data to its ACK show the same with less confidence, since an ACK may be delayed.
 
+use crate::frames::FrameStop;
 use fullpipe_model::units::Duration;
 
 /// Where a capture was taken.
@@ -147,11 +148,24 @@ pub enum Warning {
     Ndt7Result,
     /// The samples are what iperf3 printed of its intervals.
     Iperf3Result,
+    /// The frames of HTTP/2 were not read to the end: the capture misses some of their data.
+    FramesGap,
+    /// The frames of HTTP/2 were not read: the capture has only the beginning of packets.
+    FramesCut,
+    /// The frames of HTTP/2 were not read: too many connections are read at a time.
+    FramesTooMany,
+    /// The frames inside TLS were not read: its cipher suite is none that is known.
+    FramesCipher,
+    /// The frames inside TLS were not read, or not to the end: a record does not open with the
+    /// keys of its connection.
+    FramesUndecrypted,
+    /// The frames of HTTP/2 were not read to the end: they contradict its rules.
+    FramesMalformed,
 }
 
 impl Warning {
     /// Every warning, in the order of the type.
-    pub const ALL: [Warning; 15] = [
+    pub const ALL: [Warning; 21] = [
         Warning::OffloadSuperPackets,
         Warning::CaptureDropped,
         Warning::CapturedTwice,
@@ -167,7 +181,39 @@ impl Warning {
         Warning::NoSocketMemory,
         Warning::Ndt7Result,
         Warning::Iperf3Result,
+        Warning::FramesGap,
+        Warning::FramesCut,
+        Warning::FramesTooMany,
+        Warning::FramesCipher,
+        Warning::FramesUndecrypted,
+        Warning::FramesMalformed,
     ];
+
+    /// Why frames were not read, or not to the end. `None` of what is no HTTP/2.
+    pub(crate) const fn of_frames(stop: FrameStop) -> Option<Self> {
+        Some(match stop {
+            FrameStop::NotHttp2 => return None,
+            FrameStop::Gap => Warning::FramesGap,
+            FrameStop::Cut => Warning::FramesCut,
+            FrameStop::TooMany => Warning::FramesTooMany,
+            FrameStop::Cipher => Warning::FramesCipher,
+            FrameStop::Undecrypted => Warning::FramesUndecrypted,
+            FrameStop::Malformed => Warning::FramesMalformed,
+        })
+    }
+
+    /// Whether it says why frames were not read.
+    pub const fn is_of_frames(self) -> bool {
+        matches!(
+            self,
+            Warning::FramesGap
+                | Warning::FramesCut
+                | Warning::FramesTooMany
+                | Warning::FramesCipher
+                | Warning::FramesUndecrypted
+                | Warning::FramesMalformed
+        )
+    }
 
     /// The stable name in results.
     pub const fn name(self) -> &'static str {
@@ -187,6 +233,12 @@ impl Warning {
             Warning::NoSocketMemory => "no_socket_memory",
             Warning::Ndt7Result => "ndt7_result",
             Warning::Iperf3Result => "iperf3_result",
+            Warning::FramesGap => "frames_gap",
+            Warning::FramesCut => "frames_cut",
+            Warning::FramesTooMany => "frames_too_many",
+            Warning::FramesCipher => "frames_cipher",
+            Warning::FramesUndecrypted => "frames_undecrypted",
+            Warning::FramesMalformed => "frames_malformed",
         }
     }
 
@@ -251,6 +303,27 @@ impl Warning {
                 "iperf3 prints the mean of each interval and not for how long the receive window or the send buffer held \
                  the sender, nor what waited to be sent: the answer is a guess; log ss -tinm at the sender beside it, or \
                  run fullpipe why there"
+            }
+            Warning::FramesGap => {
+                "HTTP/2's windows are known up to a gap only: the capture misses data there; raise the sniffer's buffer \
+                 (tcpdump -B)"
+            }
+            Warning::FramesCut => {
+                "HTTP/2's windows are not known: packets were captured in part; capture them whole (tcpdump -s 0)"
+            }
+            Warning::FramesTooMany => {
+                "HTTP/2's windows are not known: more than 128 connections were read at a time; select this one (--filter)"
+            }
+            Warning::FramesCipher => {
+                "HTTP/2's windows are not known: the cipher suite of TLS is not read, only AES-GCM and \
+                 ChaCha20-Poly1305 of TLS 1.2 and 1.3 are"
+            }
+            Warning::FramesUndecrypted => {
+                "HTTP/2's windows are not known, or not to the end: a record of TLS does not open with the keys of this \
+                 connection, which are not complete, or the client sent data before the handshake (0-RTT)"
+            }
+            Warning::FramesMalformed => {
+                "HTTP/2's windows are known up to a frame only that contradicts the rules of HTTP/2"
             }
         }
     }

@@ -11,6 +11,7 @@
 
 use super::subcause::{ApplicationWindow, DataSeen, PacketCause, WindowHolds};
 use crate::connection::{Connection, Direction, Warning};
+use crate::frames::FlowControl;
 use crate::limit::{Candidate, Cause, Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Rate, Window};
 
@@ -35,7 +36,7 @@ pub(super) fn consistent(
         return with_window(&verdict, window);
     }
     if let Some(window) = seen.granted_window() {
-        return with_grants(&verdict, window);
+        return with_grants(&verdict, window, seen.frames());
     }
     if verdict.policed.is_some() {
         // Its drops are repaired by timers, too.
@@ -108,9 +109,15 @@ fn with_window(verdict: &Verdict, window: Bytes) -> Verdict {
 /// The same transfer, held by a window of the applications wherever as much was under way as that
 /// window allows. The sender's buffer held as much by then, so it was no bound before or after:
 /// until then the congestion window grew, and from then on that window holds.
-fn with_grants(verdict: &Verdict, window: ApplicationWindow) -> Verdict {
+///
+/// Where frames show when it held the data, that is exact, and nothing else is changed.
+fn with_grants(
+    verdict: &Verdict,
+    window: ApplicationWindow,
+    frames: Option<&FlowControl>,
+) -> Verdict {
     const START: Limit = Limit::CongestionWindow(Cause::SlowStart);
-    let holds = WindowHolds::of(&window, verdict);
+    let holds = WindowHolds::of(&window, verdict, frames);
     let mut all = verdict.intervals.iter();
     let reached = all.find(|one| holds.in_interval(one)).map(|one| one.start);
     let held = replaced(verdict, |interval| {
@@ -118,6 +125,7 @@ fn with_grants(verdict: &Verdict, window: ApplicationWindow) -> Verdict {
         let is_after = reached.is_some_and(|reached| interval.start >= reached);
         let limit = match interval.limit() {
             _ if holds.in_interval(&interval) => Limit::ApplicationWindow,
+            _ if window.waited.is_some() => return interval,
             Limit::SendBuffer if is_after => Limit::ApplicationWindow,
             Limit::SendBuffer => START,
             _ => return interval,
@@ -146,6 +154,8 @@ pub(super) fn excludes(cause: PacketCause, verdict: &Verdict) -> bool {
         PacketCause::Timeouts(one) => (one.part, &[LOSS, START]),
         PacketCause::IdleRestart(one) => (one.part, &[LOSS, START, Limit::SenderApplication]),
         PacketCause::DelayedAck(one) => (one.part, &[Limit::SenderApplication, Limit::SendBuffer]),
+        // Proof, by the times at which it was waited for: the verdict has them already.
+        PacketCause::ApplicationWindow(one) if one.waited.is_some() => return false,
         PacketCause::ApplicationWindow(one) => {
             (one.part, &[Limit::SenderApplication, Limit::ApplicationWindow])
         }

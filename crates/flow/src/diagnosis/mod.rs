@@ -28,9 +28,9 @@ pub(crate) use losses::Losses;
 pub(crate) use subcause::Site;
 pub use subcause::{
     AckPath, Allowed, ApplicationWindow, CountedEvent, DelayedAck, Explanation, FlowCapRule,
-    HTTP2_INITIAL, HostReordering, IdleRestart, MachineCause, NoAnswer, Numbers, PacketCause,
-    PathMtu, Policer, ProtocolWindow, Reordering, SFTP_BLOCK, SSH_CHANNEL, ScaleSign, Sharing,
-    SocketCause, SubCause, Timeouts, WindowScale,
+    HTTP2_INITIAL, HostReordering, IdleRestart, MachineCause, NeededWindow, NoAnswer, Numbers,
+    PacketCause, PathMtu, Policer, ProtocolWindow, Reordering, SFTP_BLOCK, SSH_CHANNEL, ScaleSign,
+    Sharing, SocketCause, SubCause, Timeouts, WaitedWindow, WindowScale,
 };
 
 use crate::connection::{Direction, Place};

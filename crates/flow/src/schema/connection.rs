@@ -7,6 +7,7 @@ use crate::connection::{
     Connection, Counted, Direction, DirectionFacts, Greeting, Label, Token, Warning,
 };
 use crate::diagnosis::{DiagnosedConnection, Diagnosis};
+use crate::frames::{FlowControl, FlowWindow};
 use fullpipe_model::units::{Bytes, Duration};
 
 /// Rows of a connection's directions.
@@ -58,6 +59,15 @@ impl<'r> ConnectionRow<'r> {
 
     fn facts(self) -> &'r DirectionFacts {
         self.connection().facts(self.direction)
+    }
+
+    fn http2(self) -> Option<&'r FlowControl> {
+        self.facts().http2.as_deref()
+    }
+
+    /// The stream that waited longest for its own window.
+    fn worst_stream(self) -> Option<&'r FlowWindow> {
+        self.http2()?.worst.first()
     }
 
     fn diagnosis(self) -> Option<&'r Diagnosis> {
@@ -527,4 +537,62 @@ pub static CONNECTIONS: &[C] = &[
     said!("server_program", "the server's program, as it says itself", |said| {
         said.server_program.as_ref().map(Token::as_str)
     }),
+    fact(
+        "http2_data_bytes",
+        NO_FRAMES,
+        "data in frames of HTTP/2, with their padding: what counts against its windows",
+        "http2.data_bytes",
+        |row| Cell::bytes(row.http2().map(|http2| http2.data)),
+    ),
+    fact("http2_streams", NO_FRAMES, "how many streams had some", "http2.streams", |row| {
+        Cell::Number(row.http2().map(|http2| http2.streams))
+    }),
+    fact(
+        "http2_held_us",
+        NO_FRAMES,
+        "how long none of it was sent until a window of HTTP/2 was opened again",
+        "http2.held_us",
+        |row| Cell::micros(row.http2().map(|http2| http2.held)),
+    ),
+    fact(
+        "http2_connection_window_bytes",
+        NO_FRAMES,
+        "the window that all streams share",
+        "http2.connection.window_bytes",
+        |row| Cell::bytes(row.http2().map(|http2| http2.connection.window)),
+    ),
+    fact(
+        "http2_connection_waited_us",
+        NO_FRAMES,
+        "how long data waited for it",
+        "http2.connection.waited_us",
+        |row| Cell::micros(row.http2().map(|http2| http2.connection.waited)),
+    ),
+    C::new(
+        "http2_stream",
+        Kind::Number,
+        NO_FRAMES,
+        "the stream that waited longest for its own window: the first of `http2.worst`",
+        |row| Cell::Number(row.worst_stream().map(|worst| worst.stream.into())),
+    )
+    .at(Place::Rows),
+    C::new("http2_stream_window_bytes", Kind::Number, NO_FRAMES, "its window", |row| {
+        Cell::bytes(row.worst_stream().map(|worst| worst.window))
+    })
+    .at(Place::Rows),
+    C::new("http2_stream_waited_us", Kind::Number, NO_FRAMES, "how long it waited", |row| {
+        Cell::micros(row.worst_stream().map(|worst| worst.waited))
+    })
+    .at(Place::Rows),
+    C::new(
+        "http2_stream_time_us",
+        Kind::Number,
+        NO_FRAMES,
+        "from its first data to its last",
+        |row| Cell::micros(row.worst_stream().map(|worst| worst.time)),
+    )
+    .at(Place::Rows),
 ];
+
+/// Of which connections HTTP/2's windows are not known.
+const NO_FRAMES: &str = "no frames of HTTP/2 could be read";

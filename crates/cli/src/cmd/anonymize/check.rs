@@ -5,6 +5,7 @@ use crate::cmd::input::twice::{TwiceRead, reopened};
 use crate::failure::{Failure, Kind};
 use crate::sentence::Sentence;
 use fullpipe_analyze::{Capture, Options};
+use fullpipe_flow::Config;
 use fullpipe_flow::capture::anonymize::{AddressMap, Anonymizer, Find, InputMarks, Search};
 use fullpipe_kernel::file::folder::Pending;
 use std::fs::File;
@@ -59,8 +60,10 @@ impl Verdicts {
     fn of_file(file: File, mut under: Option<Anonymizer>) -> Verdicts {
         let (give, rounds) = sync_channel(WAITING);
         let thread = std::thread::spawn(move || {
+            // The output has no payload whose frames could be read.
+            let options = Options::from(Config { frames: false, ..Config::default() });
             let mut connections =
-                Capture::reader("capture", file).connections_without_findings(&Options::default());
+                Capture::reader("capture", file).connections_without_findings(&options);
             while let Some(mut round) = connections.next_round() {
                 round.iter_mut().for_each(|one| one.connection.forget_names());
                 if let Some(anonymizer) = &mut under {

@@ -2,9 +2,9 @@
 
 use super::{Sentence, told, within};
 use fullpipe_analyze::Error;
-use fullpipe_flow::WindowsError;
 use fullpipe_flow::capture::ReadError;
 use fullpipe_flow::connection::filter::{FilterError, FilterProblem};
+use fullpipe_flow::{KeyLogError, WindowsError};
 use fullpipe_model::observe::tool_result::ParseResultError;
 
 impl From<&Error> for Sentence {
@@ -75,6 +75,18 @@ impl From<&ReadError> for Sentence {
             ReadError::Source(cause) => format!("读取抓包：{cause}；已读取之前的数据包"),
         };
         told(error, chinese)
+    }
+}
+
+impl From<&KeyLogError> for Sentence {
+    fn from(error: &KeyLogError) -> Sentence {
+        let chinese = match error {
+            KeyLogError::NoSecrets { lines } => format!(
+                "其 {lines} 行中没有一行是 NSS 密钥日志的密钥：CLIENT_TRAFFIC_SECRET_0、\
+                 SERVER_TRAFFIC_SECRET_0（TLS 1.3）或 CLIENT_RANDOM（TLS 1.2），后接两个十六进制数"
+            ),
+        };
+        Sentence::new(error.to_string(), chinese)
     }
 }
 

@@ -2,7 +2,7 @@
 
 /// What is left of a message.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fields<'a>(pub &'a [u8]);
+pub(crate) struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
     /// The next `count` bytes.

@@ -7,7 +7,7 @@
 //! protocol has a function here that takes any bytes and returns what they say.
 
 mod binary;
-mod fields;
+pub(crate) mod fields;
 mod http2;
 mod text;
 mod tls;

@@ -293,6 +293,7 @@ fn facts(unique: Bytes, packets: u64, diagnosis: &Diagnosis, is_bulk: bool) -> D
         stalls: Default::default(),
         answers: Default::default(),
         grants: Default::default(),
+        http2: None,
         begins: Default::default(),
         passage: Default::default(),
         ack_path: Default::default(),

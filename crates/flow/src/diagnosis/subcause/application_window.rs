@@ -4,8 +4,10 @@
 //! window; one request after another for blocks of one size is a window of one block.
 
 use super::protocol_window::SFTP_BLOCK;
+use super::waited_window::WaitedWindow;
 use super::{DataSeen, Granter, ProtocolWindow};
 use crate::connection::GrantFacts;
+use crate::frames::FlowControl;
 use crate::limit::{Evidence, Interval, Limit, Verdict};
 use crate::windows::is_about;
 use fullpipe_model::units::{Bytes, Duration};
@@ -51,6 +53,9 @@ const EXACT: f64 = 0.002;
 const ROUND: f64 = 0.005;
 /// A round trip that is longer than the path's by this factor has a queue in it.
 const QUEUE_LEAST: f64 = 1.1;
+/// A window that frames show held an interval in which nothing was sent for so much of it, for want
+/// of a grant: with more, as much more would have been sent.
+const HELD_LEAST: f64 = 0.2;
 /// Less is a message, which no window cuts.
 const SEGMENTS_LEAST: u64 = 8;
 
@@ -73,16 +78,49 @@ pub struct ApplicationWindow {
     pub protocol: ProtocolWindow,
     /// Whose program grants it.
     pub granter: Granter,
+    /// Who waited for it, where the frames of HTTP/2 show that: then all of this is exact.
+    pub waited: Option<WaitedWindow>,
 }
 
 impl ApplicationWindow {
     pub(super) fn of(seen: DataSeen<'_>) -> Option<Self> {
-        Self::by_grants(seen).or_else(|| Self::by_pauses(seen))
+        Self::granted(seen).or_else(|| {
+            let is_refuted = seen.frames().is_some_and(|frames| frames.is_whole);
+            if is_refuted { None } else { Self::by_pauses(seen) }
+        })
+    }
+
+    /// By the frames of HTTP/2, which prove that its windows held the data, or that they did not;
+    /// where those are not known, by what messages of the peer grant.
+    pub(super) fn granted(seen: DataSeen<'_>) -> Option<Self> {
+        let is_refuted = seen.frames().is_some_and(|frames| frames.is_whole);
+        Self::by_frames(seen).or_else(|| if is_refuted { None } else { Self::by_grants(seen) })
+    }
+
+    /// By the frames of HTTP/2: nothing was sent for want of a grant.
+    fn by_frames(seen: DataSeen<'_>) -> Option<Self> {
+        let verdict = seen.verdict?;
+        let control = seen.frames()?;
+        let most = control.most_waited()?;
+        let part = seen.part(control.held).min(1.0);
+        let windows = verdict.intervals.iter().filter_map(|one| one.evidence.window);
+        let protocol = ProtocolWindow::Http2;
+        (part >= PART_LEAST).then(|| ApplicationWindow {
+            count: most.waits,
+            time: control.held,
+            part,
+            bound: most.window,
+            step: None,
+            window: windows.max().map_or(Bytes::ZERO, |window| window.bytes()),
+            protocol,
+            granter: Granter::of(seen, protocol),
+            waited: Some(WaitedWindow::of(seen, control, most)),
+        })
     }
 
     /// By what was sent beyond each message of the peer: it comes to the same bound again and
     /// again, which nothing of TCP explains.
-    pub(super) fn by_grants(seen: DataSeen<'_>) -> Option<Self> {
+    fn by_grants(seen: DataSeen<'_>) -> Option<Self> {
         let verdict = seen.verdict?;
         let facts = seen.facts();
         let grants = facts.grants;
@@ -113,6 +151,7 @@ impl ApplicationWindow {
             window,
             protocol,
             granter,
+            waited: None,
         })
     }
 
@@ -146,6 +185,7 @@ impl ApplicationWindow {
             window,
             protocol,
             granter: Granter::of(seen, protocol),
+            waited: None,
         })
     }
 }
@@ -153,26 +193,38 @@ impl ApplicationWindow {
 /// Where a window of the applications held the sender: all was sent, and neither loss nor a queue
 /// that stands says otherwise.
 #[derive(Debug, Clone, Copy)]
-pub struct WindowHolds {
+pub struct WindowHolds<'a> {
     /// What is under way just before the next grant.
     least: Bytes,
     /// The path's own round trip.
     path: Option<Duration>,
+    /// What frames show, which is exact.
+    frames: Option<&'a FlowControl>,
 }
 
-impl WindowHolds {
+impl<'a> WindowHolds<'a> {
     fn new(verdict: &Verdict, least: Bytes) -> Self {
         let path = verdict.intervals.iter().filter_map(|one| one.evidence.rtt).min();
-        WindowHolds { least, path }
+        WindowHolds { least, path, frames: None }
     }
 
-    /// Of the window that was found beside this verdict.
-    pub fn of(window: &ApplicationWindow, verdict: &Verdict) -> Self {
-        Self::new(verdict, window.bound.saturating_sub(window.step.unwrap_or(Bytes::ZERO)))
+    /// Of the window that was found beside this verdict, with the frames that show it.
+    pub fn of(
+        window: &ApplicationWindow,
+        verdict: &Verdict,
+        frames: Option<&'a FlowControl>,
+    ) -> Self {
+        let least = window.bound.saturating_sub(window.step.unwrap_or(Bytes::ZERO));
+        let frames = frames.filter(|_| window.waited.is_some());
+        WindowHolds { frames, ..Self::new(verdict, least) }
     }
 
     /// Whether it held the sender in this interval.
     pub fn in_interval(&self, interval: &Interval) -> bool {
+        if let Some(frames) = self.frames {
+            let held = frames.held_in(interval.start, interval.length);
+            return held.as_secs_f64() >= HELD_LEAST * interval.length.as_secs_f64();
+        }
         let Evidence { in_flight, retransmissions, rtt, .. } = interval.evidence;
         let has_queue = rtt
             .zip(self.path)

@@ -21,6 +21,7 @@ mod reordering;
 mod sharing;
 mod socket;
 mod timeouts;
+mod waited_window;
 mod window_scale;
 
 pub use ack_path::AckPath;
@@ -41,11 +42,13 @@ pub(super) use sharing::{may_share, sharing};
 pub(crate) use socket::Site;
 pub use socket::{Allowed, SocketCause};
 pub use timeouts::Timeouts;
+pub use waited_window::{NeededWindow, WaitedWindow};
 pub use window_scale::{ScaleSign, WindowScale};
 
 use crate::account::Behind;
 use crate::connection::{Connection, Direction, DirectionFacts};
 use crate::finding::{PacketRemedy, Remedy};
+use crate::frames::FlowControl;
 use crate::limit::{Cause, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
@@ -243,9 +246,14 @@ impl<'a> DataSeen<'a> {
         (scale.sign != ScaleSign::Dropped).then_some(scale.taken)
     }
 
-    /// The window above TCP that holds the data, where messages of the peer show it.
+    /// The flow control of the data, where it is HTTP/2 and its frames could be read.
+    pub fn frames(self) -> Option<&'a FlowControl> {
+        self.facts().http2.as_deref()
+    }
+
+    /// The window above TCP that holds the data, where frames or messages of the peer show it.
     pub fn granted_window(self) -> Option<ApplicationWindow> {
-        ApplicationWindow::by_grants(self)
+        ApplicationWindow::granted(self)
     }
 
     /// The sub-causes that were seen, most important first.

@@ -18,6 +18,7 @@ mod zh;
 
 pub use limit::{claim, doubt, event};
 pub use machine::machine_limit;
+pub use packets::with_commas;
 pub use remedy::remedy;
 pub(crate) use rows::serialize_remedy;
 

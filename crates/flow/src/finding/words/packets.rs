@@ -2,9 +2,9 @@
 
 use crate::capture::segment::SshSoftware;
 use crate::diagnosis::{
-    AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart, NoAnswer,
-    PacketCause, PathMtu, Policer, ProtocolWindow, Reordering, SFTP_BLOCK, ScaleSign, Sharing,
-    Timeouts, WindowScale,
+    AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart,
+    NeededWindow, NoAnswer, PacketCause, PathMtu, Policer, ProtocolWindow, Reordering, SFTP_BLOCK,
+    ScaleSign, Sharing, Timeouts, WaitedWindow, WindowScale,
 };
 use crate::windows::{KnownWindow, is_about};
 use fullpipe_model::units::{Bytes, Duration};
@@ -126,6 +126,9 @@ fn delayed_ack(cause: DelayedAck) -> String {
 }
 
 fn application_window(cause: ApplicationWindow) -> String {
+    if let Some(waited) = cause.waited {
+        return waited_window(cause, waited);
+    }
     let ApplicationWindow { count, time, part, bound, step, window, .. } = cause;
     let part = part * 100.0;
     match step {
@@ -142,6 +145,34 @@ fn application_window(cause: ApplicationWindow) -> String {
             named(&cause)
         ),
     }
+}
+
+/// A window of HTTP/2 that its frames show.
+fn waited_window(cause: ApplicationWindow, waited: WaitedWindow) -> String {
+    let ApplicationWindow { count, time, bound, .. } = cause;
+    let WaitedWindow { stream, part, needed } = waited;
+    let who = if stream == 0 { "the connection".to_owned() } else { format!("stream {stream}") };
+    let needed = needed.map_or(String::new(), |NeededWindow { window, rate, rtt }| {
+        format!("; the path needs {window} ({rate} at {rtt})")
+    });
+    format!(
+        "window of HTTP/2, by its frames: {who} waited {:.0} % of the time for its window of {} \
+         bytes, {count} times; nothing was sent meanwhile for {time} in all{}{needed}",
+        part * 100.0,
+        with_commas(bound.get()),
+        as_large_as(&cause).unwrap_or_default(),
+    )
+}
+
+/// A number to the last digit, in groups of three.
+pub fn with_commas(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| group.iter().copied().map(char::from).collect::<String>());
+    groups.collect::<Vec<_>>().join(",")
 }
 
 /// What the window is and who grants it, in brackets.
@@ -267,6 +298,13 @@ fn host_reordering(cause: HostReordering) -> String {
 mod tests {
     use super::*;
     use fullpipe_model::units::Rate;
+
+    #[test]
+    fn a_number_is_told_to_its_last_digit() {
+        for (number, told) in [(0, "0"), (999, "999"), (65_535, "65,535"), (1 << 20, "1,048,576")] {
+            assert_eq!(with_commas(number), told);
+        }
+    }
 
     #[test]
     fn a_bucket_that_nothing_showed_is_not_named() {

@@ -4,7 +4,7 @@
 use super::table::arrow;
 use crate::{
     Column, Layout, Table, Tone,
-    connection::{account, spoken},
+    connection::{account, http2, spoken},
     labels, plan,
     table::{figure, paragraph},
 };
@@ -33,6 +33,9 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
     let mut text = format!("{}\n", layout.paint(Tone::Heading, &title));
     if let Some(spoken) = spoken(connection, layout.language) {
         text += &format!("{}\n", paragraph::fill("", &spoken, layout.width));
+    }
+    for line in http2(connection, layout.language) {
+        text += &format!("{}\n", paragraph::fill("", &line, layout.width));
     }
     text += &format!("{}\n\n", length(connection, layout.language));
     text.insert_str(text.len() - 1, &capture(connection, layout));

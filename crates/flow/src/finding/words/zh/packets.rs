@@ -2,10 +2,11 @@
 
 use crate::capture::segment::SshSoftware;
 use crate::diagnosis::{
-    AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart, NoAnswer,
-    PacketCause, PathMtu, Policer, ProtocolWindow, Reordering, SFTP_BLOCK, ScaleSign, Sharing,
-    Timeouts, WindowScale,
+    AckPath, ApplicationWindow, DelayedAck, HTTP2_INITIAL, HostReordering, IdleRestart,
+    NeededWindow, NoAnswer, PacketCause, PathMtu, Policer, ProtocolWindow, Reordering, SFTP_BLOCK,
+    ScaleSign, Sharing, Timeouts, WaitedWindow, WindowScale,
 };
+use crate::finding::words::with_commas;
 use crate::windows::{KnownWindow, is_about};
 use fullpipe_model::units::{Bytes, Duration};
 use std::fmt::Display;
@@ -118,6 +119,9 @@ fn delayed_ack(cause: DelayedAck) -> String {
 }
 
 fn application_window(cause: ApplicationWindow) -> String {
+    if let Some(waited) = cause.waited {
+        return waited_window(cause, waited);
+    }
     let ApplicationWindow { count, time, part, bound, step, window, .. } = cause;
     let part = percent(part);
     match step {
@@ -132,6 +136,23 @@ fn application_window(cause: ApplicationWindow) -> String {
             named(&cause)
         ),
     }
+}
+
+/// A window of HTTP/2 that its frames show.
+fn waited_window(cause: ApplicationWindow, waited: WaitedWindow) -> String {
+    let ApplicationWindow { count, time, bound, .. } = cause;
+    let WaitedWindow { stream, part, needed } = waited;
+    let who = if stream == 0 { "整个连接".to_owned() } else { format!("流 {stream} ") };
+    let needed = needed.map_or(String::new(), |NeededWindow { window, rate, rtt }| {
+        format!("；路径需要 {window}（{rate}，{rtt}）")
+    });
+    format!(
+        "HTTP/2 的窗口（由其帧得知）：{who}有 {:.0} % 的时间在等待它 {} 字节的窗口，共 {count} 次；其间\
+         什么也没有发送，共 {time}{}{needed}",
+        part * 100.0,
+        with_commas(bound.get()),
+        as_large_as(&cause).unwrap_or_default(),
+    )
 }
 
 fn named(cause: &ApplicationWindow) -> String {
