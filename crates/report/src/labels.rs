@@ -236,26 +236,30 @@ pub(crate) const fn warning(language: Language, warning: Warning) -> &'static st
             "iperf3 只输出每个时段的平均值，没有接收窗口或发送缓冲区限制发送端多久，也没有等待发送的\
              数据：答案是猜测；请在发送端同时记录 ss -tinm，或在那里运行 fullpipe why"
         }
-        (Language::Chinese, Warning::FramesGap) => {
+        (Language::Chinese, warning) => of_frames(warning),
+    }
+}
+
+/// Why frames of HTTP/2 were not read, in Chinese.
+const fn of_frames(warning: Warning) -> &'static str {
+    match warning {
+        Warning::FramesGap => {
             "HTTP/2 的窗口只读到一处缺口为止：抓包在那里漏掉了数据；请加大抓包缓冲区（tcpdump -B）"
         }
-        (Language::Chinese, Warning::FramesCut) => {
-            "HTTP/2 的窗口未知：数据包只抓了一部分；请完整抓包（tcpdump -s 0）"
-        }
-        (Language::Chinese, Warning::FramesTooMany) => {
+        Warning::FramesCut => "HTTP/2 的窗口未知：数据包只抓了一部分；请完整抓包（tcpdump -s 0）",
+        Warning::FramesTooMany => {
             "HTTP/2 的窗口未知：同时读取的连接超过 128 个；请用 --filter 选出这一个"
         }
-        (Language::Chinese, Warning::FramesCipher) => {
+        Warning::FramesCipher => {
             "HTTP/2 的窗口未知：不支持这个 TLS 密码套件，只支持 TLS 1.2 和 1.3 的 AES-GCM 与 \
              ChaCha20-Poly1305"
         }
-        (Language::Chinese, Warning::FramesUndecrypted) => {
+        Warning::FramesUndecrypted => {
             "HTTP/2 的窗口未知，或只读到中途：有 TLS 记录不能用这个连接的密钥打开；密钥不全，或\
              客户端在握手之前就发了数据（0-RTT）"
         }
-        (Language::Chinese, Warning::FramesMalformed) => {
-            "HTTP/2 的窗口只读到一个违反其规则的帧为止"
-        }
+        // Of frames that contradict the rules.
+        _ => "HTTP/2 的窗口只读到一个违反其规则的帧为止",
     }
 }
 

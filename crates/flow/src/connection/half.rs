@@ -521,8 +521,7 @@ impl Half {
         let passage = self.passed();
         let unique_payload = self.unique_payload();
         let least = self.series.as_ref().and_then(|series| series.judged().least_rtt());
-        // On a slow link, data takes longer than a SYN even without a queue. The round trip of data
-        // is therefore preferred to the handshake's.
+        // On a slow link, data takes longer than a SYN even without a queue, so its own is taken.
         let base = least.or(handshake_rtt);
         let rtt = RttFacts::of(&self.rtt);
         let loss = self.board.map(|board| board.finish(rtt.min)).unwrap_or_default();
@@ -530,8 +529,8 @@ impl Half {
         // Where packets overtake others, the least round trip is that of one which did.
         let base = if is_reordered { base.max(handshake_rtt) } else { base };
         let time = self.series.as_ref().map(|_| self.last_data.since(self.first_data));
-        let last_sent = self.manner.last_sent();
-        let data_time = self.series.as_ref().map(|_| last_sent.since(self.first_data));
+        let data_time =
+            self.series.as_ref().map(|_| self.manner.last_sent().since(self.first_data));
         let is_at_sender =
             self.series.as_ref().is_some_and(|series| series.judged().is_at_sender());
         let coverage = match (self.memory.scale != Scale::Unknown, is_at_sender) {
@@ -541,7 +540,7 @@ impl Half {
         };
         let (turns, pieces) = (self.turns.into(), self.pieces.into());
         let notes = self.notes.map(|notes| *notes).unwrap_or_default();
-        let segment = u64::from(self.segment.get());
+        let segment = self.segment.get().into();
         let policed = notes.drops.policed(self.first_data, self.last_data, segment);
         let hint = config.hint;
         let path =

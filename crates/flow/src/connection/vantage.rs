@@ -304,6 +304,13 @@ impl Warning {
                  the sender, nor what waited to be sent: the answer is a guess; log ss -tinm at the sender beside it, or \
                  run fullpipe why there"
             }
+            _ => self.words_of_frames(),
+        }
+    }
+
+    /// Why frames of HTTP/2 were not read, in words.
+    const fn words_of_frames(self) -> &'static str {
+        match self {
             Warning::FramesGap => {
                 "HTTP/2's windows are known up to a gap only: the capture misses data there; raise the sniffer's buffer \
                  (tcpdump -B)"
@@ -322,7 +329,8 @@ impl Warning {
                 "HTTP/2's windows are not known, or not to the end: a record of TLS does not open with the keys of this \
                  connection, which are not complete, or the client sent data before the handshake (0-RTT)"
             }
-            Warning::FramesMalformed => {
+            // Of frames that contradict the rules.
+            _ => {
                 "HTTP/2's windows are known up to a frame only that contradicts the rules of HTTP/2"
             }
         }
