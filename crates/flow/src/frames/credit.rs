@@ -64,6 +64,7 @@ pub(super) struct Credit {
     with_data: u64,
     last_data: Option<Instant>,
     held: Duration,
+    used_up: u64,
     spans: HeldSpans,
 }
 
@@ -200,6 +201,7 @@ impl Credit {
             with_data: 0,
             last_data: None,
             held: Duration::ZERO,
+            used_up: 0,
             spans: HeldSpans::default(),
         }
     }
@@ -316,6 +318,7 @@ impl Credit {
         let own = self.streams.get_mut(&stream);
         self.with_data += u64::from(own.as_ref().is_some_and(|window| window.data == 0));
         for window in own.into_iter().chain([&mut self.connection]) {
+            self.used_up += u64::from(window.empty.is_some());
             if let Some(wait) = window.waited_for(at, at_once) {
                 window.notes_wait(wait);
                 held = Some(held.map_or(wait, |one| (one.0.min(wait.0), one.1.max(wait.1))));
@@ -366,6 +369,7 @@ impl Credit {
             streams: self.with_data,
             time: connection.time,
             held: self.held,
+            used_up: self.used_up,
             connection,
             worst: self.told,
             spans: self.spans.finish(),

@@ -18,6 +18,9 @@ pub struct FlowControl {
     /// How long none of it was sent, until a window that was used up was opened again.
     #[serde(rename = "held_us", with = "column::micros")]
     pub held: Duration,
+    /// How often data followed after a window was used up, for whatever it had waited.
+    #[serde(skip)]
+    pub used_up: u64,
     /// The window of all streams together.
     pub connection: FlowWindow,
     /// Those of single streams: the streams that waited longest for their own, the longest wait
@@ -58,6 +61,9 @@ impl FlowWindow {
     }
 }
 
+/// A window that is used up no more often than this held nothing.
+const USED_UP_MOST: u64 = 2;
+
 impl FlowControl {
     /// The window that was waited for longest, of a stream or of the connection; `None` where none
     /// ever was. Of equals it is the stream's.
@@ -70,9 +76,16 @@ impl FlowControl {
         )
     }
 
-    /// Whether no window ever held any of its data.
+    /// Whether no window ever held any of its data. One that is used up again and again may have,
+    /// although what is seen of it is no wait: TCP keeps back the end of a frame (Nagle's
+    /// algorithm) for as long as the grant takes.
     pub fn never_bound(&self) -> bool {
-        self.is_whole && self.most_waited().is_none()
+        self.is_whole && self.most_waited().is_none() && self.used_up <= USED_UP_MOST
+    }
+
+    /// Whether it leaves no room for evidence of another kind.
+    pub fn is_the_answer(&self) -> bool {
+        self.is_whole && (self.most_waited().is_some() || self.never_bound())
     }
 
     /// For how much of this time it was held.

@@ -84,6 +84,11 @@ impl FrameReader {
         self.has_settings
     }
 
+    /// Whether a frame has begun and not ended.
+    pub fn is_within_frame(&self) -> bool {
+        self.left > 0 || self.had > 0
+    }
+
     /// Reads on. Each frame is passed to `frame` once its header, and what of its contents is
     /// wanted, is complete; data when its last byte has come.
     pub fn read(

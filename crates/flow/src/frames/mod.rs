@@ -67,6 +67,7 @@ pub(crate) struct Conversation {
     /// By the end that sends, as all that follows.
     bytes: [InOrder; 2],
     frames: [FrameReader; 2],
+    tails: [Tail; 2],
     credits: [Credit; 2],
     /// The highest number that was acknowledged of each end's data.
     acknowledged: [Option<SequenceNumber>; 2],
@@ -118,6 +119,7 @@ impl Conversation {
             tls,
             bytes,
             frames: [0, 1].map(|end| FrameReader::new(end == client)),
+            tails: [Tail::default(), Tail::default()],
             credits: [Credit::new(), Credit::new()],
             acknowledged: [None; 2],
             stop: seat.is_none().then_some(FrameStop::TooMany),
@@ -143,7 +145,7 @@ impl Conversation {
     }
 
     fn read(&mut self, heard: &Heard<'_>) -> Result<(), FrameStop> {
-        let Heard { at, segment, payload, from, .. } = *heard;
+        let Heard { at, segment, payload, from, lags } = *heard;
         if segment.flags.any(Flags::ACK) && !segment.flags.any(Flags::RST) {
             let known = &mut self.acknowledged[1 - from];
             *known = Some(known.map_or(segment.ack, |known| known.max(segment.ack)));
@@ -154,6 +156,8 @@ impl Conversation {
         if (payload.len() as u64) < segment.payload.get() {
             return Err(FrameStop::Cut);
         }
+        let least = Duration::from_nanos(lags[0].saturating_add(lags[1]).as_nanos() / TAIL_PART);
+        let at = self.tails[from].sent(at, payload.len(), self.is_within(from), least);
         let piece = Piece { at, seq: first_byte(segment), bytes: payload };
         if self.bytes[from].next().is_before(piece.seq) {
             return self.bytes[from].keep(piece).map_err(|_| FrameStop::Gap);
@@ -167,6 +171,14 @@ impl Conversation {
             }
         }
         Ok(())
+    }
+
+    /// Whether what an end sent last goes on: a record, or in clear text a frame.
+    fn is_within(&self, from: usize) -> bool {
+        match &self.tls {
+            Some(tls) => tls.is_within_record(usize::from(from != self.client)),
+            None => self.frames[from].is_within_frame(),
+        }
     }
 
     /// Reads the next bytes of an end, sent at `at`.
@@ -215,6 +227,28 @@ impl Conversation {
             // A FIN takes a number, too.
             self.bytes[end].waits() || acknowledged.is_some_and(|known| known.distance(next) > 1)
         })
+    }
+}
+
+/// A tail is late after this part of a round trip.
+const TAIL_PART: u64 = 8;
+/// It is less than a segment.
+const TAIL_MOST: usize = 1460;
+
+/// Tells the tail of what an end sends: less than a segment, which TCP keeps back until all before
+/// it is acknowledged (Nagle's algorithm). Its program had handed it over with the rest.
+#[derive(Debug, Default)]
+struct Tail {
+    last: Option<Instant>,
+}
+
+impl Tail {
+    /// When this segment was handed over, as far as that is known: when it was sent, or with the
+    /// segment before it.
+    fn sent(&mut self, at: Instant, length: usize, goes_on: bool, least: Duration) -> Instant {
+        let last = self.last.replace(at);
+        let is_tail = goes_on && length < TAIL_MOST && least > Duration::ZERO;
+        last.filter(|last| is_tail && at.since(*last) >= least).unwrap_or(at)
     }
 }
 

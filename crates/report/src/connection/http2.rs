@@ -24,11 +24,22 @@ fn line(control: &FlowControl, way: &str, language: Language) -> String {
     let FlowControl { streams, data, connection, is_whole, .. } = control;
     let window = with_commas(connection.window.get());
     let found = match (language, control.most_waited()) {
-        (Language::English, None) if *is_whole => "HTTP/2's windows never bound".to_owned(),
+        (Language::English, None) if control.never_bound() => {
+            "HTTP/2's windows never bound".to_owned()
+        }
+        (Language::English, None) if *is_whole => format!(
+            "HTTP/2's windows were used up {} times, and its frames do not say whether that held it",
+            control.used_up
+        ),
+        (Language::Chinese, None) if *is_whole => {
+            format!("HTTP/2 的窗口用完了 {} 次，从帧中看不出是否因此等待", control.used_up)
+        }
         (Language::English, None) => {
             "HTTP/2's windows did not bind as far as they were read".to_owned()
         }
-        (Language::Chinese, None) if *is_whole => "HTTP/2 的窗口从未成为限制".to_owned(),
+        (Language::Chinese, None) if control.never_bound() => {
+            "HTTP/2 的窗口从未成为限制".to_owned()
+        }
         (Language::Chinese, None) => "在读到的范围内，HTTP/2 的窗口没有成为限制".to_owned(),
         (_, Some(_)) => {
             let all = control.worst.iter().take(STREAMS).chain([connection]);

@@ -85,7 +85,7 @@ pub struct ApplicationWindow {
 impl ApplicationWindow {
     pub(super) fn of(seen: DataSeen<'_>) -> Option<Self> {
         Self::granted(seen).or_else(|| {
-            let is_refuted = seen.frames().is_some_and(|frames| frames.is_whole);
+            let is_refuted = seen.frames().is_some_and(FlowControl::is_the_answer);
             if is_refuted { None } else { Self::by_pauses(seen) }
         })
     }
@@ -93,7 +93,7 @@ impl ApplicationWindow {
     /// By the frames of HTTP/2, which prove that its windows held the data, or that they did not;
     /// where those are not known, by what messages of the peer grant.
     pub(super) fn granted(seen: DataSeen<'_>) -> Option<Self> {
-        let is_refuted = seen.frames().is_some_and(|frames| frames.is_whole);
+        let is_refuted = seen.frames().is_some_and(FlowControl::is_the_answer);
         Self::by_frames(seen).or_else(|| if is_refuted { None } else { Self::by_grants(seen) })
     }
 

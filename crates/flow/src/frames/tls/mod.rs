@@ -84,6 +84,11 @@ impl Tls {
         Tls { secrets, client_random, suite: None, ends: Default::default() }
     }
 
+    /// Whether a record of an end has begun and not ended.
+    pub fn is_within_record(&self, end: usize) -> bool {
+        !self.ends[end].record.is_empty()
+    }
+
     /// Reads what an end sends, and passes what its applications say to `said`.
     pub fn read(
         &mut self,
