@@ -318,7 +318,10 @@ impl Credit {
         let own = self.streams.get_mut(&stream);
         self.with_data += u64::from(own.as_ref().is_some_and(|window| window.data == 0));
         for window in own.into_iter().chain([&mut self.connection]) {
-            self.used_up += u64::from(window.empty.is_some());
+            // Later, its sender had nothing to send.
+            let soon = distance.whole.saturating_add(at_once);
+            let is_soon = window.empty.is_some_and(|empty| at.since(empty.since) <= soon);
+            self.used_up += u64::from(is_soon);
             if let Some(wait) = window.waited_for(at, at_once) {
                 window.notes_wait(wait);
                 held = Some(held.map_or(wait, |one| (one.0.min(wait.0), one.1.max(wait.1))));

@@ -18,7 +18,7 @@ pub struct FlowControl {
     /// How long none of it was sent, until a window that was used up was opened again.
     #[serde(rename = "held_us", with = "column::micros")]
     pub held: Duration,
-    /// How often data followed after a window was used up, for whatever it had waited.
+    /// How often data followed soon after a window was used up, for whatever it had waited.
     #[serde(skip)]
     pub used_up: u64,
     /// The window of all streams together.
