@@ -91,7 +91,7 @@ fn rows_have_columns_of_the_windows() {
     let names = lines.next().unwrap();
     let row = lines.find(|row| row.contains(&"server_to_client")).unwrap();
     let of = |name: &str| row[names.iter().position(|one| *one == name).unwrap()];
-    assert_eq!((of("http2_stream"), of("http2_stream_window_bytes")), ("1", "4096"));
+    assert_eq!((of("http2_waiting_stream"), of("http2_stream_window_bytes")), ("1", "4096"));
     assert!(of("http2_held_us").parse::<u64>().unwrap() > 100_000, "{row:?}");
 }
 

@@ -569,7 +569,7 @@ pub static CONNECTIONS: &[C] = &[
         |row| Cell::micros(row.http2().map(|http2| http2.connection.waited)),
     ),
     C::new(
-        "http2_stream",
+        "http2_waiting_stream",
         Kind::Number,
         NO_FRAMES,
         "the stream that waited longest for its own window: the first of `http2.worst`",

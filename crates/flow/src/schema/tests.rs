@@ -331,6 +331,15 @@ fn the_changes_of_names_since_version_1_are_listed() {
             "alpn_chosen",
             "client_program",
             "server_program",
+            "http2_data_bytes",
+            "http2_streams",
+            "http2_held_us",
+            "http2_connection_window_bytes",
+            "http2_connection_waited_us",
+            "http2_waiting_stream",
+            "http2_stream_window_bytes",
+            "http2_stream_waited_us",
+            "http2_stream_time_us",
         ],
         "new in version 2"
     );

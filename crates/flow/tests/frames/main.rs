@@ -191,7 +191,14 @@ fn tshark_reads_the_same_frames_with_the_same_keys() {
             assert!(waits >= 3 && waited > 0.1, "{name}: {waits} waits for {waited} s");
             assert_eq!(most.waits, waits, "{name}");
             let own = most.waited.as_secs_f64();
-            assert!((own - waited).abs() < 1e-3, "{name}: {own} s, by TShark's frames {waited} s");
+            // A frame's end that TCP kept back (Nagle's algorithm) was handed over with the rest:
+            // at most a round trip of 41 ms before its frame was whole, as TShark dates it.
+            let late = own - waited;
+            let most = 0.041 * waits as f64;
+            assert!(
+                (-1e-3..=most).contains(&late),
+                "{name}: {own} s, by TShark's frames {waited} s"
+            );
         }
     }
     assert!(compared > 150, "{compared} frames compared");
