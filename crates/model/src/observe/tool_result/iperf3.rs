@@ -4,7 +4,8 @@
 //! `TCP_INFO` at the interval's end (`iperf_api.c`, `print_interval_results`): segments sent again,
 //! the congestion window and the peer's in bytes, the smoothed round trip. How much is in flight it
 //! does not print. On average that is the rate times the round trip (Little's law), and a sample's
-//! `unacked` is that. `bytes` is what was written into the socket.
+//! `unacked` is that. `bytes` is what was written into the socket, and the first of it fills the
+//! send buffer: what the receiver had at the end tells how much, and was carried no earlier.
 
 use super::{ParseResultError, TestProgram, TestedSocket};
 use crate::observe::{Sample, TcpInfo, TcpState};
@@ -84,6 +85,20 @@ struct StreamInterval {
 #[serde(default)]
 struct TestEnd {
     sender_tcp_congestion: Option<String>,
+    streams: Vec<StreamEnd>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct StreamEnd {
+    receiver: Received,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Received {
+    socket: i64,
+    bytes: u64,
 }
 
 /// One line of `--json-stream`.
@@ -145,6 +160,8 @@ fn sockets(mut test: Test) -> Result<Vec<TestedSocket>, ParseResultError> {
 const SENTENCE: usize = 200;
 /// Longer than any test.
 const SECONDS_MOST: f64 = 1e8;
+/// Linux keeps a send buffer's size as an `int`.
+const SEND_BUFFER_MOST: u64 = i32::MAX as u64;
 /// The headers of IPv4 and TCP, with timestamps.
 const HEADERS: u64 = 52;
 
@@ -182,7 +199,14 @@ fn stream(test: &Test, number: i64) -> Result<TestedStream, ParseResultError> {
     let ends = ends(test, number);
     let name = test.end.sender_tcp_congestion.as_ref().filter(|_| sends);
     let mut at = Instant::from_nanos(test.start.timestamp.timesecs.saturating_mul(1_000_000_000));
-    let mut so_far = SoFar::default();
+    let written = intervals.iter().fold(0_u64, |sum, one| sum.saturating_add(one.bytes));
+    let received = test.end.streams.iter().map(|one| &one.receiver);
+    let received = received.filter(|one| sends && one.socket == number && one.bytes > 0);
+    let unsent = received.map(|one| written.saturating_sub(one.bytes)).next().unwrap_or(0);
+    if unsent > SEND_BUFFER_MOST {
+        return Err(ParseResultError::Impossible);
+    }
+    let mut so_far = SoFar { unsent, ..SoFar::default() };
     let infos = std::iter::once(so_far.info(test, &intervals, None, sends));
     let infos = infos.chain(intervals.iter().map(|interval| {
         so_far.add(interval);
@@ -222,6 +246,8 @@ fn address(host: &str, port: u16) -> SocketAddr {
 #[derive(Default)]
 struct SoFar {
     bytes: u64,
+    /// What is in the send buffer at the end, and is taken to have been written first.
+    unsent: u64,
     again: u32,
     reordered: u32,
 }
@@ -242,7 +268,8 @@ impl SoFar {
         interval: Option<&StreamInterval>,
         sends: bool,
     ) -> TcpInfo {
-        let carried = Some(Bytes::new(self.bytes));
+        let bytes = self.bytes.saturating_sub(self.unsent);
+        let carried = Some(Bytes::new(bytes));
         let state = TcpState::Established;
         if !sends {
             let bytes_acked = Some(Bytes::ZERO);
@@ -255,7 +282,7 @@ impl SoFar {
         let mss = mss.clamp(1, u64::from(u16::MAX));
         let rtts = all.iter().filter_map(|one| one.rtt).filter(|rtt| *rtt > 0);
         let in_flight = interval.map_or(0.0, |one| in_flight(one) / mss as f64);
-        let segments = (self.bytes / mss).saturating_add(self.again.into());
+        let segments = (bytes / mss).saturating_add(self.again.into());
         let window = interval.and_then(|one| one.snd_wnd).filter(|window| *window > 0);
         TcpInfo {
             state,
