@@ -11,8 +11,10 @@ mod samples;
 mod ss_log;
 
 use crate::drive::End;
+use crate::error::Error;
 use crate::origin::Origin;
 use fullpipe_flow::Config;
+use fullpipe_flow::capture::ReadError;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_model::observe::is_line;
 use fullpipe_model::observe::ss::{OPENING, could_be_log, is_log};
@@ -90,6 +92,32 @@ fn only(origins: &mut Vec<Origin>) -> Option<(String, RecordedForm, Lines)> {
                 None
             }
         },
+    }
+}
+
+/// Reads lines one after another, until one cannot be read or `take` refuses it, with why and how
+/// many samples there were before it. Gives how many were read, and what stopped it.
+fn each_line(
+    name: &str,
+    mut lines: Lines,
+    mut take: impl FnMut(&[u8]) -> Result<(), (String, u64)>,
+) -> (u64, Vec<Error>) {
+    let mut number = 0;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match lines.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
+            Ok(0) => return (number, Vec::new()),
+            Ok(_) => number += 1,
+            Err(cause) => {
+                let cause = ReadError::Source(cause);
+                return (number, vec![Error::Read { name: name.into(), cause }]);
+            }
+        }
+        if let Err((cause, samples)) = take(&line) {
+            let error = Error::Sample { name: name.into(), line: number, cause, samples };
+            return (number, vec![error]);
+        }
     }
 }
 

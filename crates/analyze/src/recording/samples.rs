@@ -1,48 +1,31 @@
 //! Samples of sockets as the input, one a line, that `fullpipe why --record` wrote, with a note of
 //! what the host knew of each socket beside them.
 
-use super::{LINE_MAX, Lines, Recorded, SAMPLES_MAX};
+use super::{Lines, Recorded, SAMPLES_MAX, each_line};
 use crate::drive::End;
-use crate::error::Error;
-use fullpipe_flow::capture::ReadError;
 use fullpipe_flow::diagnosis::live::{Note, connections};
 use fullpipe_flow::{Config, Counts};
 use fullpipe_model::observe::{ParseSampleError, Sample};
-use std::io::{BufRead, Read};
 
 /// Reads and diagnoses a recording. What stands before a line that is no sample is analysed.
-pub(super) fn read(name: String, mut lines: Lines, config: &Config) -> Recorded {
+pub(super) fn read(name: String, lines: Lines, config: &Config) -> Recorded {
     let (mut samples, mut notes): (Vec<Sample>, Vec<Note>) = (Vec::new(), Vec::new());
-    let (mut counts, mut errors) = (Counts::default(), Vec::new());
-    let mut number = 0;
-    loop {
-        let mut line = Vec::new();
-        match lines.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
-            Ok(0) => break,
-            Ok(_) => number += 1,
-            Err(cause) => {
-                errors.push(Error::Read { name: name.clone(), cause: ReadError::Source(cause) });
-                break;
-            }
-        }
+    let mut counts = Counts::default();
+    let (_, errors) = each_line(&name, lines, |line| {
         let before = counts.samples.saturating_add(notes.len() as u64);
-        match entry(&line, before) {
-            Ok(None) => {}
-            Ok(Some(RecordedEntry::Note(note))) => notes.push(*note),
-            Ok(Some(RecordedEntry::Sample(sample))) => {
+        match entry(line, before).map_err(|cause| (cause, counts.samples))? {
+            None => {}
+            Some(RecordedEntry::Note(note)) => notes.push(*note),
+            Some(RecordedEntry::Sample(sample)) => {
                 counts.samples += 1;
                 if config.filter.as_ref().is_none_or(|one| one.matches(sample.local, sample.remote))
                 {
                     samples.push(*sample);
                 }
             }
-            Err(cause) => {
-                let (name, samples) = (name.clone(), counts.samples);
-                errors.push(Error::Sample { name, line: number, cause, samples });
-                break;
-            }
         }
-    }
+        Ok(())
+    });
     (connections(samples, &notes, config.trace), End { counts, errors })
 }
 

@@ -1,35 +1,19 @@
 //! A log of `ss -tin` as the input: what people have of sockets, in a file of their own.
 
-use super::{LINE_MAX, Lines, Recorded, SAMPLES_MAX};
+use super::{Lines, Recorded, SAMPLES_MAX, each_line};
 use crate::drive::End;
 use crate::error::Error;
-use fullpipe_flow::capture::ReadError;
 use fullpipe_flow::diagnosis::live::connections_of_looks;
 use fullpipe_flow::{Config, Counts};
 use fullpipe_model::observe::ss::SsLogReader;
-use std::io::{BufRead, Read};
 
 /// Reads and diagnoses a log. What stands before a line that cannot be read is analysed.
-pub(super) fn read(name: String, mut lines: Lines, config: &Config) -> Recorded {
+pub(super) fn read(name: String, lines: Lines, config: &Config) -> Recorded {
     let mut reader = SsLogReader::new(config.looks_every);
-    let (mut counts, mut errors) = (Counts::default(), Vec::new());
-    let mut number = 0;
-    loop {
-        let mut line = Vec::new();
-        match lines.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
-            Ok(0) => break,
-            Ok(_) => number += 1,
-            Err(cause) => {
-                errors.push(Error::Read { name: name.clone(), cause: ReadError::Source(cause) });
-                break;
-            }
-        }
-        if let Err(cause) = take(&mut reader, &line) {
-            let samples = reader.samples() as u64;
-            errors.push(Error::Sample { name: name.clone(), line: number, cause, samples });
-            break;
-        }
-    }
+    let (number, mut errors) = each_line(&name, lines, |line| {
+        take(&mut reader, line).map_err(|cause| (cause, reader.samples() as u64))
+    });
+    let mut counts = Counts::default();
     counts.samples = reader.samples() as u64;
     let mut samples = match reader.finish() {
         Ok(log) => log.samples,
