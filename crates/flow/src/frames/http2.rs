@@ -84,9 +84,9 @@ impl FrameReader {
         self.has_settings
     }
 
-    /// Whether a frame has begun and not ended.
-    pub fn is_within_frame(&self) -> bool {
-        self.left > 0 || self.had > 0
+    /// How many bytes of a frame that has begun are to come.
+    pub fn rest_of_frame(&self) -> Option<usize> {
+        (self.left > 0).then_some(self.left)
     }
 
     /// Reads on. Each frame is passed to `frame` once its header, and what of its contents is
@@ -143,7 +143,7 @@ impl FrameReader {
             FramePart::Update => {
                 let (whole, rest) = self.gather(bytes, UPDATE);
                 if whole {
-                    self.part = FramePart::Header;
+                    (self.part, self.left) = (FramePart::Header, 0);
                     let by = word(&self.bytes) & LARGEST_WINDOW;
                     frame(FlowFrame::WindowUpdate { stream: self.stream, by });
                 }
@@ -249,6 +249,22 @@ pub(super) mod tests {
             reader.read(piece, |frame| frames.push(frame))?;
         }
         Ok(frames)
+    }
+
+    /// Whatever kind of frame has begun, so many of its bytes are to come, and none once it ended.
+    #[test]
+    fn what_is_to_come_of_a_frame_is_known() {
+        for kind in [DATA, HEADERS, SETTINGS, WINDOW_UPDATE, 9] {
+            let body = [0; 12];
+            let body = &body[..if kind == WINDOW_UPDATE { UPDATE } else { 12 }];
+            let one = frame(kind, 0, u32::from(kind == DATA), body);
+            let mut reader = FrameReader::new(false);
+            reader.read(&frame(SETTINGS, 0, 0, &[]), |_| {}).unwrap();
+            reader.read(&one[..HEADER], |_| {}).unwrap();
+            assert_eq!(reader.rest_of_frame(), Some(body.len()), "{kind}");
+            reader.read(&one[HEADER..], |_| {}).unwrap();
+            assert_eq!(reader.rest_of_frame(), None, "{kind}");
+        }
     }
 
     fn conversation() -> (Vec<u8>, Vec<FlowFrame>) {

@@ -67,7 +67,8 @@ pub(crate) struct Conversation {
     /// By the end that sends, as all that follows.
     bytes: [InOrder; 2],
     frames: [FrameReader; 2],
-    tails: [Tail; 2],
+    /// When each end said something last.
+    said_last: [Option<Instant>; 2],
     credits: [Credit; 2],
     /// The highest number that was acknowledged of each end's data.
     acknowledged: [Option<SequenceNumber>; 2],
@@ -120,7 +121,7 @@ impl Conversation {
             tls,
             bytes,
             frames: [0, 1].map(|end| FrameReader::new(end == client)),
-            tails: [Tail::default(), Tail::default()],
+            said_last: [None; 2],
             credits: [Credit::new(), Credit::new()],
             acknowledged: [None; 2],
             stop: seat.is_none().then_some(FrameStop::TooMany),
@@ -146,7 +147,7 @@ impl Conversation {
     }
 
     fn read(&mut self, heard: &Heard<'_>) -> Result<(), FrameStop> {
-        let Heard { at, segment, payload, from, lags } = *heard;
+        let Heard { at, segment, payload, from, .. } = *heard;
         if segment.flags.any(Flags::ACK) && !segment.flags.any(Flags::RST) {
             let known = &mut self.acknowledged[1 - from];
             *known = Some(known.map_or(segment.ack, |known| known.max(segment.ack)));
@@ -157,8 +158,6 @@ impl Conversation {
         if (payload.len() as u64) < segment.payload.get() {
             return Err(FrameStop::Cut);
         }
-        let least = Duration::from_nanos(lags[0].saturating_add(lags[1]).as_nanos() / TAIL_PART);
-        let at = self.tails[from].sent(at, payload.len(), self.is_within(from), least);
         let piece = Piece { at, seq: first_byte(segment), bytes: payload };
         if self.bytes[from].next().is_before(piece.seq) {
             return self.bytes[from].keep(piece).map_err(|_| FrameStop::Gap);
@@ -174,16 +173,38 @@ impl Conversation {
         Ok(())
     }
 
-    /// Whether what an end sent last goes on: a record, or in clear text a frame.
-    fn is_within(&self, from: usize) -> bool {
-        match &self.tls {
-            Some(tls) => tls.is_within_record(usize::from(from != self.client)),
-            None => self.frames[from].is_within_frame(),
+    /// Reads the next bytes of an end, sent at `at`. A tail of what was begun, less than a segment,
+    /// may come late because TCP kept it back until all before it was acknowledged (Nagle's
+    /// algorithm): its program had handed it over with the rest.
+    fn said(&mut self, at: Instant, bytes: &[u8], heard: &Heard<'_>) -> Result<(), FrameStop> {
+        let Heard { from, lags, .. } = *heard;
+        let late = Duration::from_nanos(lags[0].saturating_add(lags[1]).as_nanos() / LATE_PART);
+        let before = self.said_last[from].replace(at);
+        let before = before.filter(|last| late > Duration::ZERO && at.since(*last) >= late);
+        let mut rest = bytes;
+        while let Some((before, length)) = before.zip(self.tail_of(from, rest)) {
+            let (tail, more) = rest.split_at(length.min(rest.len()));
+            self.says(before, tail, heard)?;
+            rest = more;
         }
+        self.says(at, rest, heard)
     }
 
-    /// Reads the next bytes of an end, sent at `at`.
-    fn said(&mut self, at: Instant, bytes: &[u8], heard: &Heard<'_>) -> Result<(), FrameStop> {
+    /// How many of the next bytes of an end are a tail of what it has begun: of a record or a
+    /// frame, and with a record's the next record as long as its frame goes on.
+    fn tail_of(&self, from: usize, bytes: &[u8]) -> Option<usize> {
+        let frame = self.frames[from].rest_of_frame();
+        let rest = match &self.tls {
+            Some(tls) => tls
+                .rest_of_record(usize::from(from != self.client))
+                .or_else(|| frame.and(tls::length_of_record(bytes))),
+            None => frame,
+        };
+        rest.filter(|rest| *rest < TAIL_MOST && !bytes.is_empty())
+    }
+
+    /// Reads what an end handed over at `at`.
+    fn says(&mut self, at: Instant, bytes: &[u8], heard: &Heard<'_>) -> Result<(), FrameStop> {
         let Heard { from, lags, .. } = *heard;
         let [mine, others] = match &mut self.credits {
             [one, other] if from == 0 => [one, other],
@@ -237,26 +258,9 @@ impl Conversation {
 const OPENS_TLS: bool = !cfg!(target_family = "wasm");
 
 /// A tail is late after this part of a round trip.
-const TAIL_PART: u64 = 8;
+const LATE_PART: u64 = 8;
 /// It is less than a segment.
 const TAIL_MOST: usize = 1460;
-
-/// Tells the tail of what an end sends: less than a segment, which TCP keeps back until all before
-/// it is acknowledged (Nagle's algorithm). Its program had handed it over with the rest.
-#[derive(Debug, Default)]
-struct Tail {
-    last: Option<Instant>,
-}
-
-impl Tail {
-    /// When this segment was handed over, as far as that is known: when it was sent, or with the
-    /// segment before it.
-    fn sent(&mut self, at: Instant, length: usize, goes_on: bool, least: Duration) -> Instant {
-        let last = self.last.replace(at);
-        let is_tail = goes_on && length < TAIL_MOST && least > Duration::ZERO;
-        last.filter(|last| is_tail && at.since(*last) >= least).unwrap_or(at)
-    }
-}
 
 /// The accounts that a frame of one end changes.
 struct BothCredits<'a> {

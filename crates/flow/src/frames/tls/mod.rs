@@ -84,9 +84,10 @@ impl Tls {
         Tls { secrets, client_random, suite: None, ends: Default::default() }
     }
 
-    /// Whether a record of an end has begun and not ended.
-    pub fn is_within_record(&self, end: usize) -> bool {
-        !self.ends[end].record.is_empty()
+    /// How many bytes of an end's record that has begun are to come.
+    pub fn rest_of_record(&self, end: usize) -> Option<usize> {
+        let record = &self.ends[end].record;
+        length_of_record(record).map(|whole| whole - record.len())
     }
 
     /// Reads what an end sends, and passes what its applications say to `said`.
@@ -178,6 +179,11 @@ impl Tls {
         self.ends.iter_mut().zip(keys).for_each(|(end, keys)| end.keys = Some(keys));
         Ok(())
     }
+}
+
+/// The length of the record that begins with these bytes, if they have its header.
+pub(super) fn length_of_record(bytes: &[u8]) -> Option<usize> {
+    Some(HEADER + body_length(bytes.first_chunk::<HEADER>()?).ok()?)
 }
 
 impl RecordReader {
