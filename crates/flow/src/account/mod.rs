@@ -85,9 +85,13 @@ impl Account {
         behind: [Behind; 2],
     ) -> Self {
         let loses_by_size = behind.iter().any(|behind| behind.loses_by_size);
-        let is_link_full = verdicts.into_iter().flatten().any(|verdict| {
-            verdict.shares.iter().any(|one| one.limit == Limit::Link && one.share >= FULL)
-        });
+        // Which direction's data was sent again is not counted.
+        let mut held = verdicts.into_iter().flatten().map(Verdict::limited_by);
+        let is_link_full = held.clone().any(|one| one.limit == Limit::Link)
+            && held.all(|one| match one.limit {
+                Limit::Link => one.share >= FULL,
+                limit => limit == Limit::Unknown,
+            });
         let mut parts = AccountParts::default();
         for (what, time) in counted.sums.iter() {
             match Cause::of(what) {
