@@ -19,9 +19,37 @@ function limitOf(part: Accounted): LimitName | undefined {
   );
 }
 
+/** What one program does slowly is one thing, whether it holds back or comes to a stop. */
+const KIN: readonly (readonly string[])[] = [
+  ["sender_application", "paused"],
+  ["receiver_application", "window_shut"],
+];
+
+function isKin(one: AccountPart, other: AccountPart): boolean {
+  return (
+    one.owner === other.owner &&
+    KIN.some((kin) => kin.includes(one.cause) && kin.includes(other.cause))
+  );
+}
+
+/** The parts, the longest first, with those of a kind as one: it is called what took longer. */
+function together(parts: readonly AccountPart[]): AccountPart[] {
+  const all: AccountPart[] = [];
+  for (const part of parts) {
+    const kin = all.find((one) => isKin(one, part));
+    if (kin) {
+      kin.time_us += part.time_us;
+      kin.lost_us += part.lost_us;
+    } else {
+      all.push({ ...part });
+    }
+  }
+  return all;
+}
+
 /** The part that lost most, where that was outside the transfer and a tenth of the time. */
 export function waitedFor(facts: Facts): AccountPart | undefined {
-  const parts = facts.account?.parts ?? [];
+  const parts = together(facts.account?.parts ?? []);
   const first = parts.reduce<AccountPart | undefined>(
     (most, part) => (part.lost_us > (most?.lost_us ?? 0) ? part : most),
     undefined,
