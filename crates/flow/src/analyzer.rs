@@ -170,7 +170,7 @@ impl Analyzer {
     /// The next segment of this analyzer's connections, where the [`Intake`] is another, with the
     /// words in it.
     pub fn track(&mut self, arrival: &Arrival, words: &[u8]) -> Option<PacketFacts> {
-        let Arrival { at, number, wire, ref segment } = *arrival;
+        let Arrival { at, number, ref segment, .. } = *arrival;
         if let Some(traces) = &mut self.traces
             && traces.is_due()
         {
@@ -182,18 +182,7 @@ impl Analyzer {
         if let Some(open) = self.open.get_mut(&key) {
             let tracker = open.tracker(&self.config);
             if !tracker.is_reused_by(segment, from_first) {
-                let reuses_ports = false;
-                let seats = &self.seats;
-                let captured = CapturedSegment {
-                    at,
-                    number,
-                    segment,
-                    words,
-                    seats,
-                    wire,
-                    from_first,
-                    reuses_ports,
-                };
+                let captured = CapturedSegment::of(arrival, words, &self.seats, from_first);
                 return Some(see(tracker, &self.config, &mut self.closed, key, captured));
             }
             reuses_ports = true;
@@ -218,9 +207,10 @@ impl Analyzer {
         let mut tracker = Tracker::new(opening);
         self.next_id += 1;
         self.forget_closed();
-        let seats = &self.seats;
-        let captured =
-            CapturedSegment { at, number, segment, words, seats, wire, from_first, reuses_ports };
+        let captured = CapturedSegment {
+            reuses_ports,
+            ..CapturedSegment::of(arrival, words, &self.seats, from_first)
+        };
         let facts = see(&mut tracker, &self.config, &mut self.closed, key, captured);
         // What an end says is not kept with a lone packet.
         let is_lone =

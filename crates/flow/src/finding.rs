@@ -70,6 +70,14 @@ pub struct FindingEvidence {
         skip_serializing_if = "Option::is_none"
     )]
     pub allowed: Option<Rate>,
+    /// What other connections of the same two hosts carried beside it, where that was more than a
+    /// twentieth of its own.
+    #[serde(
+        rename = "beside_bps",
+        with = "column::rate_optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub beside: Option<Rate>,
     /// The rate at which bursts passed, where the path dropped from them although no queue stood
     /// before it: what is sent evenly may pass faster than this mean.
     #[serde(
@@ -215,6 +223,17 @@ fn goodput(verdict: &Verdict, limit: Limit) -> Rate {
     bytes.per(time).unwrap_or(Rate::ZERO)
 }
 
+/// What passed beside it in the intervals that `limit` held.
+fn beside(verdict: &Verdict, limit: Limit) -> Option<Rate> {
+    let held = verdict.intervals.iter().filter(|interval| interval.limit() == limit);
+    let (mut bytes, mut time) = (Bytes::ZERO, Duration::ZERO);
+    for Interval { length, evidence, .. } in held {
+        bytes = bytes.saturating_add(evidence.beside.unwrap_or(Rate::ZERO).over(*length));
+        time = time.saturating_add(*length);
+    }
+    bytes.per(time)
+}
+
 fn median<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
     let mut values: Vec<T> = values.collect();
     values.sort_unstable();
@@ -231,6 +250,8 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let pace = verdict.pace.filter(|_| limit == Limit::SenderApplication);
     let mut evidence = FindingEvidence {
         allowed: None,
+        beside: beside(verdict, limit)
+            .filter(|rate| rate.as_f64() > typical.goodput.as_f64() / 20.0),
         burst: bursts.map(|bursts| bursts.burst),
         elsewhere,
         flights,

@@ -9,6 +9,7 @@
 
 mod expected;
 mod followed;
+mod host_pairs;
 
 use crate::capture::greeting::WORDS_MOST;
 use crate::capture::segment::{Flags, FlowKey, Parsed, PayloadStart, Segment, SequenceNumber};
@@ -19,6 +20,9 @@ use crate::connection::filter::Filter;
 use expected::{Expected, Saying};
 use followed::Followed;
 use fullpipe_model::units::{Duration, Instant};
+pub use host_pairs::HostPairSum;
+use host_pairs::HostPairs;
+use std::net::Ipv4Addr;
 
 /// A TCP segment with its place in the capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +33,9 @@ pub struct Arrival {
     pub number: u64,
     /// Bytes of the packet on the wire, link header included.
     pub wire: usize,
+    /// What its host had sent to the other, in all of their connections, with its own payload;
+    /// nothing where it has none.
+    pub carried: HostPairSum,
     /// The segment.
     pub segment: Segment,
 }
@@ -50,6 +57,7 @@ impl Arrival {
 pub struct Headers {
     at: Instant,
     number: u64,
+    carried: HostPairSum,
     wire: u32,
     /// Length of the link's header, and of the captured part of the IP and TCP headers, with that
     /// of the words behind them.
@@ -73,7 +81,8 @@ impl Headers {
         let wire = self.wire as usize;
         let segment = Segment::from_plain_ipv4(bytes, wire.saturating_sub(self.link.into()))?;
         let words = bytes.get(header_end(bytes)..).unwrap_or_default();
-        Some((Arrival { at: self.at, number: self.number, wire, segment }, words))
+        let Headers { at, number, carried, .. } = *self;
+        Some((Arrival { at, number, wire, carried, segment }, words))
     }
 }
 
@@ -110,6 +119,7 @@ pub struct Intake {
     expected: Expected,
     /// Connections whose segments are passed on with all of their payload.
     followed: Followed,
+    pairs: HostPairs,
 }
 
 impl Intake {
@@ -123,6 +133,7 @@ impl Intake {
             counts: Counts::default(),
             expected: Expected::default(),
             followed: Followed::new(config),
+            pairs: HostPairs::default(),
         }
     }
 
@@ -158,6 +169,11 @@ impl Intake {
         let headers = Headers {
             at: packet.at,
             number: self.counts.packets,
+            carried: self.carried_by_plain(
+                packet.at,
+                ip,
+                packet.original_length.saturating_sub(link.into()),
+            ),
             wire,
             link,
             kept: bytes.len() as u16,
@@ -174,8 +190,7 @@ impl Intake {
         {
             return ip;
         }
-        let is_broken = ip.get(IP_HEADER + 12).is_none_or(|byte| byte >> 4 < 5);
-        if payload.is_empty() || is_broken {
+        if payload.is_empty() || is_header_broken(ip) {
             return headers;
         }
         let start = PayloadStart::of(payload);
@@ -208,7 +223,8 @@ impl Intake {
             && let Some(segment) = Segment::from_plain_ipv4(ip, wire.saturating_sub(before.into()))
         {
             let words = self.words(&segment, ip);
-            return Some((Arrival { at, number, wire, segment }, words));
+            let carried = self.carried(at, &segment);
+            return Some((Arrival { at, number, wire, carried, segment }, words));
         }
         let (parsed, ip) = self.parse(link_type, data, wire);
         let segment = match parsed {
@@ -223,6 +239,8 @@ impl Intake {
                 return None;
             }
         };
+        // What a filter leaves out takes its part of the path all the same.
+        let carried = self.carried(at, &segment);
         if self
             .filter
             .as_ref()
@@ -232,7 +250,33 @@ impl Intake {
             return None;
         }
         let words = self.words(&segment, ip);
-        Some((Arrival { at, number, wire, segment }, words))
+        Some((Arrival { at, number, wire, carried, segment }, words))
+    }
+
+    /// Adds a segment to what passed between its hosts, and says how much that is.
+    fn carried(&mut self, at: Instant, segment: &Segment) -> HostPairSum {
+        match segment.payload_len() {
+            0 => HostPairSum::default(),
+            _ if segment.is_broken => HostPairSum::default(),
+            payload => self.pairs.add(at, (segment.source.ip(), segment.destination.ip()), payload),
+        }
+    }
+
+    /// The same for the headers of a plain packet, which had `wire` bytes behind the link's header.
+    #[inline]
+    fn carried_by_plain(&mut self, at: Instant, ip: &[u8], wire: usize) -> HostPairSum {
+        let total = half(ip, 2).map_or(0, usize::from).min(wire);
+        let payload = total.saturating_sub(header_end(ip)) as u32;
+        let [source, destination] = [12, 16].map(|at| word(ip, at).unwrap_or_default());
+        match payload {
+            0 => HostPairSum::default(),
+            _ if is_header_broken(ip) => HostPairSum::default(),
+            _ => self.pairs.add(
+                at,
+                (Ipv4Addr::from_bits(source).into(), Ipv4Addr::from_bits(destination).into()),
+                payload,
+            ),
+        }
     }
 
     /// The words in a segment that was read from this IP packet.
@@ -372,6 +416,12 @@ fn plain_headers<'a>(packet: &Packet<'a>) -> Option<(u8, &'a [u8], FlowKey)> {
     let (key, _) = FlowKey::of_ipv4(source, destination);
     // The link's padding is not part of the packet.
     is_whole.then(|| (before, &ip[..ip.len().min(total)], key))
+}
+
+/// Whether the TCP header of a plain IPv4 packet says that it is shorter than one can be.
+#[inline]
+fn is_header_broken(ip: &[u8]) -> bool {
+    ip.get(IP_HEADER + 12).is_none_or(|byte| byte >> 4 < 5)
 }
 
 /// Where the TCP header of a plain IPv4 packet ends, which is at least as long as one must be.

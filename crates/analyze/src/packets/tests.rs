@@ -1,4 +1,5 @@
 use super::*;
+use fullpipe_flow::HostPairSum;
 use fullpipe_model::units::Bytes;
 
 fn syn_or_reset(client: u32, flags: Flags, seq: u32) -> Segment {
@@ -35,7 +36,10 @@ fn any_number_of_connections_passes_through_bounded_memory() {
                 Instant::from_nanos((u64::from(client) * 1000 + u64::from(part) * 10) * 1_000_000);
             let segment = syn_or_reset(client, flags, seq);
             assert!(labelling.take(CaptureEvent::Tick(at)).is_none());
-            labelling.take(CaptureEvent::Segment(&Arrival { at, number, wire: 40, segment }, &[]));
+            labelling.take(CaptureEvent::Segment(
+                &Arrival { at, number, wire: 40, carried: HostPairSum::default(), segment },
+                &[],
+            ));
         }
         let round = labelling.take(CaptureEvent::Round).expect("a round ends");
         let told: Vec<_> =

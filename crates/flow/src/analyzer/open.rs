@@ -30,14 +30,15 @@ impl Lone {
     /// The connection with all that its packet shows.
     fn tracker(&self, config: &Config) -> Tracker {
         let Lone { id, ref arrival, from_first, reuses_ports } = *self;
-        let Arrival { at, number, wire, ref segment } = *arrival;
+        let Arrival { at, number, .. } = *arrival;
         let (trace, keeps_order) = (None, config.spans);
         let opening = Opening { id, first_packet: number, at, from_first, trace, keeps_order };
         let mut tracker = Tracker::new(opening);
-        let words = &[];
         let seats = &Seats::default();
-        let captured =
-            CapturedSegment { at, number, segment, words, seats, wire, from_first, reuses_ports };
+        let captured = CapturedSegment {
+            reuses_ports,
+            ..CapturedSegment::of(arrival, &[], seats, from_first)
+        };
         tracker.push(config, captured);
         tracker
     }

@@ -7,7 +7,7 @@
 
 use super::series::{AckWindow, Data, Series, SeriesStart};
 use crate::capture::segment::SequenceNumber;
-use crate::limit::Features;
+use crate::limit::{Features, Path, Verdict, decide, recut};
 use fullpipe_model::units::{Duration, Instant};
 
 /// The series of one direction. It takes no more room than the verdict's series, because many
@@ -22,11 +22,11 @@ pub(super) enum Cuts {
 }
 
 /// The intervals of a [`Cuts`].
-pub(super) struct CutFeatures {
+struct CutFeatures {
     /// Those of the verdict.
-    pub judged: Vec<Features>,
+    judged: Vec<Features>,
     /// Those of the requested length.
-    pub shown: Option<Vec<Features>>,
+    shown: Option<Vec<Features>>,
 }
 
 impl Cuts {
@@ -62,11 +62,6 @@ impl Cuts {
         self.each(|series| series.stamped(at, value));
     }
 
-    /// Notes the TSecr of data.
-    pub fn echoed(&mut self, at: Instant, echo: u32) {
-        self.each(|series| series.echoed(at, echo));
-    }
-
     /// Notes a round trip from data to its ACK, measured at the capture point.
     pub fn measured(&mut self, rtt: Duration) {
         self.each(|series| series.measured(rtt));
@@ -80,8 +75,17 @@ impl Cuts {
         }
     }
 
-    /// Ends the series.
-    pub fn finish(self) -> CutFeatures {
+    /// Ends the series, and decides by the features of all intervals.
+    pub fn judge(self, path: Path) -> Verdict {
+        let CutFeatures { judged, shown } = self.finish();
+        let verdict = decide(&judged, path);
+        let Some(shown) = shown else { return verdict };
+        let spans = shown.iter().map(|f| f.interval(Vec::new())).collect();
+        let shown = recut(&verdict.intervals, spans);
+        verdict.shown_as(shown)
+    }
+
+    fn finish(self) -> CutFeatures {
         match self {
             Cuts::Judged(judged) => CutFeatures { judged: judged.finish(), shown: None },
             Cuts::AndShown(both) => {

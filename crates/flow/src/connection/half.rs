@@ -3,7 +3,7 @@
 use super::ack_path::AckPath;
 use super::advertised_window::AdvertisedWindow;
 use super::answers::{Answers, NewData};
-use super::cuts::{CutFeatures, Cuts};
+use super::cuts::Cuts;
 use super::drops::Drops;
 use super::grants::{Granted, Grants};
 use super::histogram::Histogram;
@@ -20,7 +20,8 @@ use super::stalls::Stalls;
 use super::{AnswerFacts, DirectionFacts, LabelCounts, Labels, RttFacts};
 use crate::capture::segment::{Flags, PayloadStart, Segment, SequenceNumber};
 use crate::config::Config;
-use crate::limit::{Coverage, Path, Verdict, decide, recut};
+use crate::intake::HostPairSum;
+use crate::limit::{Coverage, Path, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// One end's direction. It is kept small, since each open connection has two.
@@ -119,6 +120,8 @@ pub(super) struct SeriesData {
     pub follows_gap: bool,
     /// The last window that the other end advertised, where its scale is known.
     pub window: Option<u32>,
+    /// What its host had sent to the other, in all of their connections, with this data.
+    pub carried: HostPairSum,
 }
 
 /// The result of [`Half::finish`].
@@ -134,6 +137,14 @@ impl Half {
         if labels != LabelSet::default() {
             self.notes.get_or_insert_default().labels.add(labels);
         }
+    }
+
+    /// Whether so many of its packets are copies that the capture made them: a network that doubles
+    /// one packet in four is rare.
+    pub fn is_captured_twice(&self) -> bool {
+        const LEAST: u64 = 3;
+        let copies = u64::from(self.duplicate_packets);
+        copies >= LEAST && copies * 4 >= self.packets
     }
 
     /// The least time from this end's data to its acknowledgement.
@@ -305,9 +316,6 @@ impl Half {
             };
             Box::new(Cuts::new(start, times.shown))
         });
-        if let Some((_, echo)) = segment.options.timestamps {
-            series.echoed(at, echo);
-        }
         let is_repeated = new_bytes == 0 || data.is_retransmission;
         if std::mem::take(&mut self.is_asked) && !is_repeated {
             self.turns = self.turns.saturating_add(1);
@@ -337,6 +345,8 @@ impl Half {
                 segment: self.segment.get(),
                 is_repeated,
                 follows_gap: data.follows_gap,
+                carried: data.carried,
+                echo: segment.options.timestamps.map(|(_, echo)| echo),
             },
         );
     }
@@ -545,7 +555,7 @@ impl Half {
         let hint = config.hint;
         let path =
             Path { rtt: base, hint, coverage, is_at_sender, turns, pieces, policed, is_reordered };
-        let verdict = self.series.map(|series| judged(*series, path));
+        let verdict = self.series.map(|series| series.judge(path));
         let scale = self.memory.scale.agreed();
         let facts = DirectionFacts {
             packets: self.packets,
@@ -587,14 +597,4 @@ pub(super) struct FreshAck {
     pub segment_size: Bytes,
     /// How much later it came than the quickest ACK.
     pub late: Duration,
-}
-
-/// The verdict by the features of all intervals.
-fn judged(series: Cuts, path: Path) -> Verdict {
-    let CutFeatures { judged, shown } = series.finish();
-    let verdict = decide(&judged, path);
-    let Some(shown) = shown else { return verdict };
-    let spans = shown.iter().map(|f| f.interval(Vec::new())).collect();
-    let shown = recut(&verdict.intervals, spans);
-    verdict.shown_as(shown)
 }

@@ -19,6 +19,7 @@ use super::scale_guess::ScaleGuess;
 use super::spacing::Spacing;
 use super::trains::Trains;
 use crate::capture::segment::SequenceNumber;
+use crate::intake::HostPairSum;
 use crate::limit::{Features, Least};
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
 use std::collections::VecDeque;
@@ -92,6 +93,10 @@ pub(super) struct Data {
     pub is_repeated: bool,
     /// IP identifications show that packets before it did not pass the capture point.
     pub follows_gap: bool,
+    /// What its host had sent to the other, in all of their connections, with this data.
+    pub carried: HostPairSum,
+    /// Its TSecr.
+    pub echo: Option<u32>,
 }
 
 #[derive(Debug, Clone)]
@@ -125,6 +130,8 @@ pub(super) struct Series {
     /// When data last passed, and whether the burst that it belongs to followed an ACK.
     sent_at: Instant,
     prompted: bool,
+    /// What the two hosts' connections had carried by then.
+    carried: HostPairSum,
     /// The least round trip.
     least: Least,
     /// The rate of trains: at the sender, of the bytes that ACKs report; elsewhere, of the bytes
@@ -181,6 +188,7 @@ impl Series {
             lag_least: lag.unwrap_or(Duration::ZERO),
             sent_at: at,
             prompted: false,
+            carried: HostPairSum::default(),
             least: Least::default(),
             trains: None,
             untimed: 0,
@@ -192,8 +200,14 @@ impl Series {
 
     /// Notes data that passed the capture point.
     pub fn sent(&mut self, at: Instant, data: Data) {
+        let beside = self.carried_beside(at, data);
+        let gap = beside.gap;
+        if let Some(echo) = data.echo {
+            self.echoed(at, echo, gap);
+        }
         self.release(at);
         self.advance(at);
+        self.note_beside(at, &beside);
         let is_after_timer = at.since(self.sent_at) >= RTO_LEAST;
         // After so long a silence, the sender's timer prompted the repair, not an ACK.
         self.current.recovered |= data.is_repeated && is_after_timer;
@@ -201,7 +215,7 @@ impl Series {
         let end = data.seq + data.length;
         let may_begin = !self.una_soon(at).is_before(self.flight);
         if self.lag > Duration::ZERO && self.next.is_before(end) {
-            self.pace(at.since(self.sent_at), may_begin);
+            self.pace(gap, may_begin);
         }
         // A write of many segments is one event, however long the device or a queue takes to send
         // it.
@@ -230,7 +244,7 @@ impl Series {
         }
         self.next = self.next.max(end);
         if self.lag > Duration::ZERO {
-            self.passed(at, data.length.into(), data.length.into());
+            self.passed(at, u64::from(data.length) + beside.bytes, data.length.into());
         }
         if let Some(scale) = &mut self.scale {
             scale.sent(end, self.segment, self.lag == Duration::ZERO);
@@ -274,8 +288,8 @@ impl Series {
         }
     }
 
-    /// Notes the TSecr of data.
-    pub fn echoed(&mut self, at: Instant, echo: u32) {
+    /// Notes the TSecr of data that came `gap` after the data before it.
+    fn echoed(&mut self, at: Instant, echo: u32, gap: Duration) {
         while let Some(stamps) = self.stamps.as_deref_mut() {
             let Some(&(value, since)) = stamps.of_acks.front() else { break };
             if (value.wrapping_sub(echo) as i32) > 0 {
@@ -288,7 +302,7 @@ impl Series {
             if self.is_lag_open {
                 self.guess_lag(at.since(since));
             } else {
-                self.measure_lag(at.since(since), at.since(self.sent_at));
+                self.measure_lag(at.since(since), gap);
             }
         }
     }

@@ -17,6 +17,7 @@ use crate::capture::greeting::{FirstWords, Introduction, WORDS_MOST};
 use crate::capture::segment::{ApplicationProtocol, Flags, FlowKey, Segment, SequenceNumber};
 use crate::config::Config;
 use crate::frames::{Conversation, Heard, Seats};
+use crate::intake::{Arrival, HostPairSum};
 use crate::limit::{CapturePoint, Verdict};
 use crate::trace::{Known, PathEnds, Recorder, Trace, TraceBounds};
 use fullpipe_model::observe::is_server_port;
@@ -112,10 +113,31 @@ pub(crate) struct CapturedSegment<'a> {
     pub seats: &'a Seats,
     /// Its bytes with all headers.
     pub wire: usize,
+    /// What its host had sent to the other, in all of their connections, with its own payload.
+    pub carried: HostPairSum,
     /// Whether its sender is the first end of the connection's key.
     pub from_first: bool,
     /// Whether it reuses the ports of an older connection.
     pub reuses_ports: bool,
+}
+
+impl<'a> CapturedSegment<'a> {
+    /// The segment that arrived, which reuses no ports.
+    pub fn of(arrival: &'a Arrival, words: &'a [u8], seats: &'a Seats, from_first: bool) -> Self {
+        let Arrival { at, number, wire, carried, ref segment } = *arrival;
+        let reuses_ports = false;
+        CapturedSegment {
+            at,
+            number,
+            segment,
+            words,
+            seats,
+            wire,
+            carried,
+            from_first,
+            reuses_ports,
+        }
+    }
 }
 
 /// How a packet was labelled.
@@ -328,7 +350,7 @@ impl Tracker {
         self.completeness.note(segment);
         self.hear(captured, from);
         self.read_frames(config, captured, from);
-        let corrected = self.note_data(config, at, segment, from, wireshark);
+        let corrected = self.note_data(config, &captured, from, wireshark);
         let (has_new_sack, rtt) = self.note_ack(at, segment, from);
         self.account(at, segment, from, wireshark, corrected);
         (if has_new_sack { relabel::sack(wireshark) } else { corrected }, rtt)

@@ -19,7 +19,7 @@ pub(super) fn warnings(opener: &Half, answerer: &Half, has_cut_headers: bool) ->
     } else if both.iter().any(|(half, _)| half.lacks_data()) {
         warnings.push(Warning::CaptureDropped);
     }
-    if both.iter().any(|(half, _)| is_twice(half)) {
+    if both.iter().any(|(half, _)| half.is_captured_twice()) {
         warnings.push(Warning::CapturedTwice);
     }
     if has_cut_headers {
@@ -41,14 +41,6 @@ pub(super) fn warnings(opener: &Half, answerer: &Half, has_cut_headers: bool) ->
 /// Whether packets were larger than the segments that the other end accepts.
 fn sends_super_packets(from: &Half, to: &Half) -> bool {
     from.payload_max > to.manner.mss().map_or(SEGMENT_MAX, u32::from)
-}
-
-/// Whether so many of its packets are copies that the capture made them: a network that doubles one
-/// packet in four is rare.
-fn is_twice(half: &Half) -> bool {
-    const LEAST: u64 = 3;
-    let copies = u64::from(half.duplicate_packets);
-    copies >= LEAST && copies * 4 >= half.packets
 }
 
 /// Whether no packet of `from` was captured although the other end acknowledged its data.

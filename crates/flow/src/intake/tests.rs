@@ -59,5 +59,5 @@ proptest! {
 
 #[test]
 fn headers_are_handed_over_in_few_bytes() {
-    assert!(size_of::<Headers>() <= 24, "{} bytes", size_of::<Headers>());
+    assert!(size_of::<Headers>() <= 40, "{} bytes", size_of::<Headers>());
 }

@@ -304,6 +304,7 @@ impl ReceiverSpan<'_> {
             retransmissions: self.out_of_order(),
             sndbuf_limited: None,
             unread: self.infos().map(|(sample, _)| sample.rqueue).max(),
+            beside: None,
         };
         let candidates = if self.is_unread() {
             vec![(Limit::ReceiverApplication, 1.0)]

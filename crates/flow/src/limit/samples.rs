@@ -379,6 +379,7 @@ impl SampleSpan<'_> {
             retransmissions: self.retransmissions(),
             sndbuf_limited: Some(sndbuf),
             unread: receiver.iter().map(|sample| sample.rqueue).max(),
+            beside: None,
         }
     }
 

@@ -53,6 +53,10 @@ pub struct Evidence {
     /// Received but not yet read by the peer's application (samples of the receiver only).
     #[serde(default, rename = "unread_bytes", with = "column::bytes_optional")]
     pub unread: Option<Bytes>,
+    /// What other connections of the same two hosts carried the same way, where there were any
+    /// (captures only).
+    #[serde(default, rename = "beside_bps", with = "column::rate_optional")]
+    pub beside: Option<Rate>,
 }
 
 /// A span of time, with what held the sender in it and the evidence for that.

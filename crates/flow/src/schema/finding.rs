@@ -114,7 +114,14 @@ pub static INTERVALS: &[I] = &[
         "received and not read by the application",
         |row| Cell::bytes(row.what.evidence.unread),
     ),
+    I::new("beside_bps", Kind::Number, NO_OTHERS, BESIDE, |row| {
+        Cell::rate(row.what.evidence.beside)
+    }),
 ];
+
+/// Where nothing passed beside a connection, and what did.
+const NO_OTHERS: &str = "from samples, or there was none";
+const BESIDE: &str = "what other connections of the same two hosts carried the same way";
 
 /// Stretches of a connection's time, one after another without a gap: who had each, and for what.
 pub static SPANS: &[Column<Spans>] = &[
@@ -289,6 +296,10 @@ pub static FINDINGS: &[F] = &[
         |row| Cell::micros(row.what.evidence.period),
     )
     .at(Place::At("evidence.period_us")),
+    F::new("beside_bps", Kind::Number, NO_OTHERS, BESIDE, |row| {
+        Cell::rate(row.what.evidence.beside)
+    })
+    .at(Place::At("evidence.beside_bps")),
 ];
 
 /// Of which findings the application's pace is not known.

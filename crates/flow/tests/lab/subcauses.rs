@@ -13,14 +13,48 @@ use fullpipe_model::units::Duration;
 use std::path::Path;
 
 pub fn connection(run: &Path, end: &str) -> DiagnosedConnection {
+    let connections = connections(run, end).into_iter();
+    connections.max_by_key(|one| one.connection.server_to_client.payload).unwrap()
+}
+
+fn connections(run: &Path, end: &str) -> Vec<DiagnosedConnection> {
     let mut analyzer = Analyzer::new(Config::default());
     let file = Unpack::new(std::fs::File::open(capture_in(run, end)).unwrap()).unwrap();
     capture::read(file, |packet| {
         analyzer.push_packet(&packet);
     })
     .unwrap();
-    let connections = analyzer.finish().connections;
-    connections.into_iter().max_by_key(|one| one.connection.server_to_client.payload).unwrap()
+    analyzer.finish().connections
+}
+
+/// A segment of 1448 bytes takes 1500 on the link.
+const PAYLOAD_OF_LINK: f64 = 1448.0 / 1500.0;
+
+/// Three connections fill 8 Mbit/s together, each with a part that swings; or each is held by its
+/// own window or writer, and the link has room.
+#[test]
+fn connections_of_the_same_hosts_fill_a_link_together() {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/captures/shared");
+    for (name, limit) in [
+        ("full", Limit::Link),
+        ("full-without-timestamps", Limit::Link),
+        ("window", Limit::ReceiveWindow),
+        ("writers", Limit::SenderApplication),
+    ] {
+        for end in ["server", "client"] {
+            let connections = connections(&shared.join(name), end);
+            assert_eq!(connections.len(), 3);
+            for one in connections {
+                let what = &one.findings()[0].what;
+                assert_eq!(what.limit, limit, "{name} at the {end}: {}", words::event(what));
+                let own = what.evidence.goodput.as_f64();
+                let all = own + what.evidence.beside.expect("the others' rate").as_f64();
+                assert!(own < 0.8 * all, "{name} at the {end}: {own} of {all}");
+                let part = all / (8e6 * PAYLOAD_OF_LINK);
+                assert!(limit != Limit::Link || (0.95..1.05).contains(&part), "{end}: {part}");
+            }
+        }
+    }
 }
 
 /// A token bucket of 32 packets of 576 bytes at 1029 kbit/s.

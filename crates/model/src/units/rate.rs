@@ -50,6 +50,12 @@ impl Rate {
         Rate(bits.round() as u64)
     }
 
+    /// Both together; saturates.
+    #[must_use]
+    pub const fn saturating_add(self, other: Rate) -> Rate {
+        Rate(self.0.saturating_add(other.0))
+    }
+
     /// Bits per second, for arithmetic and for columns `.._bps`.
     pub const fn bits_per_sec(self) -> u64 {
         self.0

@@ -66,6 +66,7 @@ fn absorb(interval: &mut Interval, later: &Interval) {
             .or(a.sndbuf_limited)
             .or(b.sndbuf_limited),
         unread: a.unread.max(b.unread),
+        beside: a.beside.max(b.beside),
     };
 }
 

@@ -1,6 +1,6 @@
 //! How the bytes of a direction pass: at which rate, and in which bursts and flights.
 
-use super::Series;
+use super::{Data, Series};
 use fullpipe_model::units::{Duration, Instant};
 
 /// Events that pass before trains are timed. A request and its answer have fewer.
@@ -9,7 +9,64 @@ const UNTIMED: u8 = 6;
 /// trip are of a burst.
 const IN_A_BURST: f32 = 3.0;
 
+/// Connections that share a path take turns: each sends what its window holds at once. So many
+/// intervals of silence are a turn of the others.
+const TURN: u64 = 4;
+
+/// What passed on the path between two segments of a connection, beside it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Beside {
+    pub bytes: u64,
+    /// For how long nothing passed, at a moment of that time on average: all of it where nothing
+    /// passed beside it.
+    pub gap: Duration,
+    /// Which part of the time the longest silence took, about.
+    pub silent: f64,
+}
+
 impl Series {
+    /// What passed beside this connection since the data before. Where it was silent for longer
+    /// than such connections take turns, the others had the path to themselves.
+    pub(super) fn carried_beside(&mut self, at: Instant, data: Data) -> Beside {
+        let before = std::mem::replace(&mut self.carried, data.carried);
+        let gap = at.since(self.sent_at);
+        let bytes = data.carried.bytes.saturating_sub(before.bytes);
+        let bytes = bytes.saturating_sub(data.length.into());
+        if before.bytes == 0 || bytes == 0 || gap > self.interval.saturating_mul(TURN) {
+            return Beside { bytes: 0, gap, silent: 1.0 };
+        }
+        let squares = data.carried.gaps.wrapping_sub(before.gaps) as f64;
+        let whole = gap.as_secs_f64() * 1e6;
+        let gap = gap.min(Duration::from_secs_f64(squares / whole.max(1.0) * 1e-6));
+        Beside { bytes, gap, silent: (squares.sqrt() / whole.max(1.0)).min(1.0) }
+    }
+
+    /// Notes what passed beside this connection between the data before and the one `at`, evenly
+    /// over the intervals of that time. While it passed, this connection's data may have waited
+    /// behind it, so its sender is not known to have been idle.
+    pub(super) fn note_beside(&mut self, at: Instant, beside: &Beside) {
+        if beside.bytes == 0 {
+            return;
+        }
+        let since = self.sent_at;
+        let gap = at.since(since).as_secs_f64().max(1e-9);
+        let busy = 1.0 - beside.silent;
+        let mut rest = beside.bytes;
+        let now = std::iter::once((&mut self.current, at));
+        let earlier = self.closed.iter_mut().rev().map(|one| {
+            let end = one.start + one.length;
+            (one, end)
+        });
+        for (one, end) in now.chain(earlier.take_while(|(_, end)| *end > since)) {
+            let overlap = end.since(one.start.max(since)).as_secs_f64();
+            one.idle = one.idle.saturating_sub((busy * overlap * 1e9) as u64);
+            let part = (beside.bytes as f64 * overlap / gap) as u64;
+            one.beside += part.min(rest);
+            rest = rest.saturating_sub(part);
+        }
+        self.current.beside += rest;
+    }
+
     /// Notes that bytes passed: at the sender by an ACK, elsewhere by their segment. `new` of them
     /// were not reported before.
     pub(super) fn passed(&mut self, at: Instant, bytes: u64, new: u64) {

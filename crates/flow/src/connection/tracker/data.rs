@@ -1,11 +1,12 @@
 //! What data and its acknowledgements change: numbers, labels, and what the limits are judged by.
 
-use super::Tracker;
+use super::{CapturedSegment, Tracker};
 use crate::capture::segment::{Flags, Segment, SequenceNumber};
 use crate::config::Config;
 use crate::connection::half::{SentData, SeriesData};
 use crate::connection::relabel::{self, Relabelled, Repetition};
 use crate::connection::{Label, LabelSet, stalls};
+use crate::intake::HostPairSum;
 use fullpipe_model::units::{Duration, Instant};
 
 /// The data of a segment, and what was sent before it.
@@ -25,11 +26,11 @@ impl Tracker {
     pub(super) fn note_data(
         &mut self,
         config: &Config,
-        at: Instant,
-        segment: &Segment,
+        captured: &CapturedSegment<'_>,
         from: usize,
         labels: LabelSet,
     ) -> Relabelled {
+        let CapturedSegment { at, segment, .. } = *captured;
         let length = segment.payload_len();
         let half = &mut self.halves[from];
         if half.payload == 0 && length > 0 {
@@ -53,7 +54,7 @@ impl Tracker {
         let sent = sender.note_payload(segment, next, mss);
         let relabelled =
             self.relabel_data(config, at, segment, from, SentAfter { next, sent, labels });
-        self.note_features(config, at, segment, from, sent, relabelled.labels);
+        self.note_features(config, captured, from, sent, relabelled.labels);
         relabelled
     }
 
@@ -103,12 +104,12 @@ impl Tracker {
     fn note_features(
         &mut self,
         config: &Config,
-        at: Instant,
-        segment: &Segment,
+        captured: &CapturedSegment<'_>,
         from: usize,
         sent: SentData,
         labels: LabelSet,
     ) {
+        let CapturedSegment { at, segment, carried, .. } = *captured;
         let times = self.series_times(config, from);
         let (sender, receiver) = self.pair(from);
         let follows_gap = sender.recent.misses(segment);
@@ -117,7 +118,9 @@ impl Tracker {
         sender.note_data_time(at);
         let is_retransmission = labels.contains(Label::Retransmission);
         let window = receiver.known_window();
-        let data = SeriesData { sent, is_retransmission, follows_gap, window };
+        // What is captured twice would count twice.
+        let carried = if sender.is_captured_twice() { HostPairSum::default() } else { carried };
+        let data = SeriesData { sent, is_retransmission, follows_gap, window, carried };
         sender.note_in_series(at, segment, data, times);
     }
 

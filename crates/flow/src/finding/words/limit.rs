@@ -86,12 +86,20 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
         Limit::CongestionWindow(Cause::Loss) => format!(
             "the congestion window was small after loss ({retransmissions} segments sent again)"
         ),
-        Limit::Link => match evidence.queue() {
-            Some(queue) => {
-                format!("the link was full: it carried {goodput}, with {queue} of queue before it")
+        Limit::Link => {
+            let mut words = match evidence.beside {
+                None => format!("the link was full: it carried {goodput}"),
+                Some(beside) => format!(
+                    "the link was full: it carried {}, of which other connections of the same \
+                     hosts had {beside}",
+                    goodput.saturating_add(beside)
+                ),
+            };
+            if let Some(queue) = evidence.queue() {
+                words += &format!(", with {queue} of queue before it");
             }
-            None => format!("the link was full: it carried {goodput}"),
-        },
+            words
+        }
         Limit::ApplicationWindow => {
             "the peer's application had granted no more, above TCP, whose own windows had room"
                 .into()

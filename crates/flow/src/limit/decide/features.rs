@@ -33,6 +33,8 @@ pub(crate) struct Features {
     /// New payload sent, and payload newly acknowledged.
     pub sent: u64,
     pub delivered: u64,
+    /// What other connections of the same two hosts carried the same way, between its segments.
+    pub beside: u64,
     pub segments: u32,
     pub retransmissions: u32,
     /// New payload that did not follow soon upon an ACK.
@@ -99,6 +101,7 @@ impl Features {
         self.length = self.length.saturating_add(later.length);
         self.sent += later.sent;
         self.delivered += later.delivered;
+        self.beside += later.beside;
         self.segments += later.segments;
         self.retransmissions += later.retransmissions;
         self.unprompted += later.unprompted;
@@ -161,6 +164,7 @@ impl Features {
             retransmissions: self.retransmissions.into(),
             sndbuf_limited: None,
             unread: None,
+            beside: Bytes::new(self.beside).per(self.length).filter(|_| self.beside > 0),
         }
     }
 }

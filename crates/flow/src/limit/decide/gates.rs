@@ -147,6 +147,7 @@ impl Transfer<'_> {
         let mut before = 0.0_f64;
         for run in self.features[first..].chunk_by(|a, b| a.is_lossy() == b.is_lossy()) {
             let lengths = &self.surroundings.lengths[from..from + run.len()];
+            let carried = &self.surroundings.carried[from..from + run.len()];
             from += run.len();
             let now = most_in_flight(run);
             if run[0].is_lossy() || run.len() < RUN_LEAST {
@@ -154,13 +155,13 @@ impl Transfer<'_> {
             }
             let is_lower = now < LOWER_AFTER_DROP * before;
             before = before.max(now);
-            let grows = ends_higher(run, Features::in_flight_mean);
+            let grows = ends_higher(run.iter().map(Features::in_flight_mean));
             let ends_in_drop = from < self.features.len();
             let goes_on = ends_in_drop || grows_steadily(run);
             let time: f64 = lengths.iter().sum();
             seen += time;
             shaped += if (grows && goes_on) || is_lower { time } else { 0.0 };
-            let has_room = grows && ends_higher(run, |f| f.delivered as f64);
+            let has_room = grows && ends_higher(carried.iter().copied());
             with_room += if has_room { time } else { 0.0 };
         }
         let is_enough = seen >= RUNS_PART * self.surroundings.lengths.iter().sum::<f64>();
@@ -173,16 +174,17 @@ impl Transfer<'_> {
     /// Whether the second half of the bytes passed at nearly the rate that the path carried behind
     /// a queue: the drops cost it little.
     fn is_mostly_at_capacity(&self) -> bool {
-        let all: u64 = self.features.iter().map(|f| f.delivered).sum();
-        let mut sum = 0;
-        let first = self.features.iter().take_while(|f| {
-            sum += f.delivered;
-            2 * sum <= all
+        let carried = &self.surroundings.carried;
+        let all: f64 = carried.iter().sum();
+        let mut sum = 0.0;
+        let first = carried.iter().take_while(|bytes| {
+            sum += **bytes;
+            2.0 * sum <= all
         });
         let half = first.count();
-        let bytes: u64 = self.features[half..].iter().map(|f| f.delivered).sum();
+        let bytes: f64 = carried[half..].iter().sum();
         let time: f64 = self.surroundings.lengths[half..].iter().sum();
-        let rate = ratio(bytes as f64 * 8.0, time);
+        let rate = ratio(bytes * 8.0, time);
         let capacity = self.capacity.or(train_rate(self.features).map(Rate::as_f64));
         capacity.is_some_and(|capacity| rate >= MOSTLY_AT_CAPACITY * capacity)
     }
@@ -252,15 +254,15 @@ fn grows_steadily(run: &[Features]) -> bool {
 
 /// Whether a number grows by [`GROWS_AFTER_DROP`] or more from the first quarter of a run of
 /// intervals to the last.
-fn ends_higher(run: &[Features], of: impl Fn(&Features) -> f64) -> bool {
-    of_quarter(run, 3, &of) >= GROWS_AFTER_DROP * of_quarter(run, 0, &of)
+fn ends_higher(run: impl ExactSizeIterator<Item = f64> + Clone) -> bool {
+    of_quarter(run.clone(), 3) >= GROWS_AFTER_DROP * of_quarter(run, 0)
 }
 
 /// The median over a quarter of a run of intervals. One ACK of a repaired hole acknowledges what
 /// several intervals carried.
-fn of_quarter(run: &[Features], number: usize, of: impl Fn(&Features) -> f64) -> f64 {
-    let part = &run[number * run.len() / 4..(number + 1) * run.len() / 4];
-    Sorted::new(part.iter().map(of)).percentile(50)
+fn of_quarter(run: impl ExactSizeIterator<Item = f64>, number: usize) -> f64 {
+    let (from, to) = (number * run.len() / 4, (number + 1) * run.len() / 4);
+    Sorted::new(run.skip(from).take(to - from)).percentile(50)
 }
 
 /// The least delay that may be a queue's, on a path of this round trip.

@@ -25,6 +25,8 @@ pub(super) struct Surroundings<'a> {
     features: &'a [Features],
     /// The length of each interval in seconds.
     pub lengths: Vec<f64>,
+    /// The bytes that the path carried in each, for all connections of the two hosts.
+    pub carried: Vec<f64>,
     /// The counts of all intervals before each one, and last of all intervals.
     before: OnceCell<Vec<Counts>>,
     wide: OnceCell<Vec<f64>>,
@@ -36,6 +38,7 @@ impl<'a> Surroundings<'a> {
     pub fn new(features: &'a [Features]) -> Self {
         Surroundings {
             features,
+            carried: features.iter().map(|f| (f.delivered + f.beside) as f64).collect(),
             lengths: features.iter().map(|f| f.length.as_secs_f64()).collect(),
             before: OnceCell::new(),
             wide: OnceCell::new(),
@@ -44,13 +47,13 @@ impl<'a> Surroundings<'a> {
         }
     }
 
-    /// The rate delivered, in bits per second, over an interval and `around` intervals before and
-    /// after it.
+    /// The rate at which the path carried, in bits per second, over an interval and `around`
+    /// intervals before and after it.
     pub fn mean_rate(&self, at: usize, around: usize) -> f64 {
         let range = at.saturating_sub(around)..(at + around + 1).min(self.features.len());
-        let bytes: u64 = self.features[range.clone()].iter().map(|f| f.delivered).sum();
+        let bytes: f64 = self.carried[range.clone()].iter().sum();
         let time: f64 = self.lengths[range].iter().sum();
-        if time > 0.0 { bytes as f64 * 8.0 / time } else { 0.0 }
+        if time > 0.0 { bytes * 8.0 / time } else { 0.0 }
     }
 
     /// The rate around each interval, to see it through the noise of repairs.

@@ -1,6 +1,7 @@
 //! What the trained judge looks at in a capture. No number of these depends on how fast, how far or
 //! how long the transfer was.
 
+use super::surroundings::Surroundings;
 use super::{Features, Transfer, window_of};
 use crate::limit::Limit;
 use crate::limit::judge::{
@@ -12,12 +13,13 @@ use crate::limit::percentiles::Sorted;
 struct TimedIntervals<'a> {
     all: &'a [Features],
     lengths: &'a [f64],
+    carried: &'a [f64],
     time: f64,
 }
 
 impl<'a> TimedIntervals<'a> {
-    fn new(all: &'a [Features], lengths: &'a [f64]) -> Self {
-        TimedIntervals { all, lengths, time: lengths.iter().sum() }
+    fn new(all: &'a [Features], lengths: &'a [f64], carried: &'a [f64]) -> Self {
+        TimedIntervals { all, lengths, carried, time: lengths.iter().sum() }
     }
 
     fn count(&self) -> f64 {
@@ -43,8 +45,14 @@ impl<'a> TimedIntervals<'a> {
         self.all.iter().filter(|f| is_so(f)).count() as f64 / self.count()
     }
 
+    /// The transfer's own rate.
     fn rate(&self) -> f64 {
         ratio(8.0 * self.sum(|f| f.delivered), self.time)
+    }
+
+    /// The rate that the path carried.
+    fn path_rate(&self) -> f64 {
+        ratio(8.0 * self.carried.iter().sum::<f64>(), self.time)
     }
 }
 
@@ -52,7 +60,8 @@ impl Transfer<'_> {
     /// The traits of all intervals. `limits` are what the rules decided for each, `inflation` are
     /// their round trips.
     pub(super) fn traits(&self, limits: &[Limit], inflation: &Sorted) -> Traits {
-        let intervals = TimedIntervals::new(self.features, &self.surroundings.lengths);
+        let Surroundings { lengths, carried, .. } = &self.surroundings;
+        let intervals = TimedIntervals::new(self.features, lengths, carried);
         let flights = Sorted::new(intervals.each(|f| f.in_flight_max.as_f64()));
         let times = limits.iter().copied().zip(intervals.lengths.iter().copied());
         let mut traits = Traits::default();
@@ -67,7 +76,7 @@ impl Transfer<'_> {
 
     /// The rate that the path carried, and its round trips.
     fn of_path(&self, intervals: &TimedIntervals<'_>, inflation: &Sorted) -> [f64; 10] {
-        let rate = intervals.rate();
+        let rate = intervals.path_rate();
         let wide = self.surroundings.wide_rates();
         let varies = variation(wide);
         let rates = Sorted::new(self.rates.iter().copied());
@@ -159,8 +168,9 @@ impl Transfer<'_> {
         let middle = self.features.len() / 2;
         let (early, late) = self.features.split_at(middle);
         let (early_lengths, late_lengths) = intervals.lengths.split_at(middle);
-        let early = TimedIntervals::new(early, early_lengths);
-        let late = TimedIntervals::new(late, late_lengths);
+        let (early_carried, late_carried) = intervals.carried.split_at(middle);
+        let early = TimedIntervals::new(early, early_lengths, early_carried);
+        let late = TimedIntervals::new(late, late_lengths, late_carried);
         let [early_flight, late_flight] =
             [&early, &late].map(|half| half.mean(|f| f.in_flight_max.as_f64()));
         [
@@ -169,7 +179,7 @@ impl Transfer<'_> {
             intervals.part(|f| f.in_flight_max.as_f64() >= 0.95 * top),
             (flights.percentile(90) / segment).max(0.25).log2(),
             intervals.count().log2(),
-            ratio(late.rate(), early.rate()),
+            ratio(late.path_rate(), early.path_rate()),
             ratio(late_flight, early_flight),
             f64::from(u8::from(self.saw_start)),
         ]

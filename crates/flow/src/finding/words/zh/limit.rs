@@ -77,10 +77,19 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
         Limit::CongestionWindow(Cause::Loss) => {
             format!("丢包使拥塞窗口变小（重传了 {retransmissions} 个报文段）")
         }
-        Limit::Link => match evidence.queue() {
-            Some(queue) => format!("链路已满：传输 {goodput}，链路前排队 {queue}"),
-            None => format!("链路已满：传输 {goodput}"),
-        },
+        Limit::Link => {
+            let mut words = match evidence.beside {
+                None => format!("链路已满：传输 {goodput}"),
+                Some(beside) => format!(
+                    "链路已满：传输 {}，其中 {beside} 属于同样两台主机之间的其他连接",
+                    goodput.saturating_add(beside)
+                ),
+            };
+            if let Some(queue) = evidence.queue() {
+                words += &format!("，链路前排队 {queue}");
+            }
+            words
+        }
         Limit::ApplicationWindow => {
             "对端应用在 TCP 之上没有授予更多额度，而 TCP 自身的窗口仍有余量".into()
         }
