@@ -171,9 +171,12 @@ fn is_full(spans: &[SampleSpan<'_>], intervals: &[Interval], hint: PathHint) -> 
     let long = Duration::from_secs_f64(base.as_secs_f64() * (1.0 + QUEUE_PART_SAMPLED));
     let segment = spans.iter().map(|span| span.last.snd_mss).max().unwrap_or(Bytes::ZERO);
     let mut widest = 0.0_f64;
-    let moments: Vec<Moment> = std::iter::zip(spans, intervals)
-        .map(|(span, interval)| {
-            let Evidence { rtt, idle, window_full, .. } = interval.evidence;
+    let moments: Vec<Moment> = spans
+        .iter()
+        .enumerate()
+        .map(|(at, span)| {
+            let interval = &intervals[at];
+            let Evidence { rtt, window_full, .. } = interval.evidence;
             let least = span.infos().map(|(_, info)| info.in_flight()).min().unwrap_or(Bytes::ZERO);
             let holds = NEARLY_BDP * span.goodput().over(base).as_f64();
             let is_queued = rtt.is_some_and(|rtt| rtt >= long) && least.as_f64() >= holds;
@@ -186,7 +189,7 @@ fn is_full(spans: &[SampleSpan<'_>], intervals: &[Interval], hint: PathHint) -> 
                 length: interval.length.as_secs_f64(),
                 rate: span.goodput().as_f64(),
                 rtt: if is_queued { rtt } else { Some(base) },
-                is_held: idle > NOISE || (window_full > NOISE && closes) || is_reader,
+                is_held: pauses(intervals, at) || (window_full > NOISE && closes) || is_reader,
             }
         })
         .collect();
@@ -195,6 +198,17 @@ fn is_full(spans: &[SampleSpan<'_>], intervals: &[Interval], hint: PathHint) -> 
     let is_plausible = hint.rate.is_none_or(|hint| most >= OF_LINK * hint.as_f64());
     is_plausible && is_full_link(&moments, base, segment.as_f64())
 }
+
+/// Whether the sender had nothing to send around an interval, for longer than the kernel's clock
+/// may be wrong by: it counts what is busy in jiffies.
+fn pauses(intervals: &[Interval], at: usize) -> bool {
+    let around = &intervals[at.saturating_sub(2)..(at + 3).min(intervals.len())];
+    let idle = around.iter().map(|one| one.evidence.idle * one.length.as_secs_f64());
+    intervals[at].evidence.idle > NOISE && idle.sum::<f64>() > JIFFY_MOST.as_secs_f64()
+}
+
+/// A jiffy where a kernel has the fewest (`CONFIG_HZ_100`).
+const JIFFY_MOST: Duration = Duration::from_millis(10);
 
 /// The longest mean time between samples whose shapes the judge knows: it learnt from samples of
 /// every 10 ms.
