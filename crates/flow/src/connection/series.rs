@@ -355,7 +355,7 @@ impl Series {
         let excess = round_trip.saturating_sub(self.lag_least);
         let queued = gap.saturating_mul(2) < excess;
         self.lag =
-            if queued { round_trip.min(self.lag_least.saturating_mul(8)) } else { self.lag_least };
+            if queued { round_trip.min(self.lag_least.saturating_mul(64)) } else { self.lag_least };
     }
 
     /// Notes a round trip from data to its ACK, measured at the capture point.

@@ -32,7 +32,8 @@ impl Series {
         let gap = at.since(self.sent_at);
         let bytes = data.carried.bytes.saturating_sub(before.bytes);
         let bytes = bytes.saturating_sub(data.length.into());
-        if before.bytes == 0 || bytes == 0 || gap > self.interval.saturating_mul(TURN) {
+        if before.bytes == 0 || bytes == 0 || gap > self.interval.max(self.lag).saturating_mul(TURN)
+        {
             return Beside { bytes: 0, gap, silent: 1.0 };
         }
         let squares = data.carried.gaps.wrapping_sub(before.gaps) as f64;
