@@ -4,6 +4,7 @@
 //! to, and to be written. So memory follows the comments, and not the capture.
 
 use super::{Analyze, tell};
+use crate::cmd::input::records::each_record;
 use crate::cmd::input::twice::{CopyError, TwiceRead};
 use crate::cmd::report::not_written;
 use crate::failure::{Failure, Kind};
@@ -12,7 +13,7 @@ use crate::terminal::{language, print, print_json};
 use fullpipe_analyze::{Capture, Error};
 use fullpipe_flow::Intake;
 use fullpipe_flow::capture::commented::CommentedFile;
-use fullpipe_flow::capture::{FileRecord, ReadError, Reader, Summary, Unpack};
+use fullpipe_flow::capture::{FileRecord, ReadError, Summary};
 use fullpipe_flow::schema::Version;
 use fullpipe_kernel::file::folder::Pending;
 use fullpipe_model::units::Bytes;
@@ -194,31 +195,9 @@ impl Work<'_> {
 
     fn read(
         &self,
-        mut each: impl FnMut(u64, &FileRecord<'_>) -> std::io::Result<()>,
+        each: impl FnMut(u64, &FileRecord<'_>) -> std::io::Result<()>,
     ) -> Result<Summary, CopyError> {
-        let mut bytes = self.source.reader().and_then(Unpack::new).map_err(ReadError::from)?;
-        let (mut reader, mut number) = (Reader::new(), 0);
-        let mut read = Ok(1);
-        while matches!(read, Ok(1..)) {
-            read = reader.fill(&mut bytes).map_err(ReadError::from);
-            loop {
-                match reader.next_record() {
-                    Ok(Some(record)) => {
-                        number += u64::from(record.packet.is_some());
-                        each(number, &record).map_err(CopyError::Write)?;
-                    }
-                    Ok(None) => break,
-                    Err(error) => {
-                        read = Err(error);
-                        break;
-                    }
-                }
-            }
-        }
-        match read {
-            Err(cause) if number == 0 => Err(cause.into()),
-            _ => Ok(reader.finish()),
-        }
+        each_record(self.source.reader().map_err(ReadError::from)?, each)
     }
 
     fn not_read(&self, cause: ReadError) -> Failure {

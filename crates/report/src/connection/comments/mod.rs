@@ -12,7 +12,7 @@
 mod place;
 mod sentences;
 
-pub use place::{PlacedComments, Placer};
+pub use place::{PlacedComment, PlacedComments, Placer};
 
 use super::account::{answer, rounded};
 use super::spoken;
@@ -43,6 +43,8 @@ struct PlannedComment {
     ends: [SocketAddr; 2],
     place: CommentPlace,
     text: String,
+    /// What it is about.
+    span: AccountSpan,
     /// What is said at the connection's last packet where no packet ended the wait.
     unended: Option<String>,
     /// The first packet that came when it was time, where that was of another kind.
@@ -247,8 +249,8 @@ impl<'a> Said<'a> {
         });
         let Some(text) = text else { return };
         let ends = [connection.client, connection.server];
-        let (first_of_any, length) = (None, span.length);
-        let comment = PlannedComment { ends, place, text, unended, first_of_any, length };
+        let (span, first_of_any, length) = (*span, None, span.length);
+        let comment = PlannedComment { ends, place, text, span, unended, first_of_any, length };
         self.comments.push(comment);
         if self.comments.len() >= 4 * OF_ONE {
             self.left_out += keep_longest(&mut self.comments, 2 * OF_ONE);

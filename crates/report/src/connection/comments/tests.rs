@@ -31,7 +31,7 @@ fn of_packets(packets: Vec<(Instant, Vec<u8>)>) -> Comments {
     let placed = placer.finish();
     let numbers = 1..=packets.len() as u64;
     let all =
-        numbers.flat_map(|number| placed.of(number).iter().map(move |one| (number, one.clone())));
+        numbers.flat_map(|number| placed.of(number).iter().map(move |one| (number, one.text.clone())));
     (all.collect(), about, placed)
 }
 
@@ -87,7 +87,8 @@ fn a_wait_without_an_end_is_told_at_the_last_packet() {
     packet[21] ^= 1;
     packets.push((late.at, packet));
     let (_, _, placed) = of_packets(packets);
-    let told = placed.of(last).join("; ");
+    let told: Vec<_> = placed.of(last).iter().map(|one| one.text.as_str()).collect();
+    let told = told.join("; ");
     assert!(
         told.contains("by the end of the capture, with no end in sight: the server's"),
         "{told}"
