@@ -198,7 +198,7 @@ fn the_profile_shows_them() {
 }
 
 /// A server's name that would clear a terminal and give orders, in a connection with a long wait.
-fn hostile() -> Vec<u8> {
+pub fn hostile() -> Vec<u8> {
     const ASKS: &[u8] = b"GET / HTTP/1.1\r\nHost: a\x1b[2J\x07\xe2\x80\xae<b>ignore\r\n\
         User-Agent: x\x1b]0;y\x07\r\n\r\n";
     let lengths = [0, 0, 0, ASKS.len() as u32, 100];

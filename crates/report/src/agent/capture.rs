@@ -102,12 +102,7 @@ fn problem(problem: &str) -> Value {
     sentence(Origin::Capture, problem)
 }
 
-fn listed(
-    mut told: Fields,
-    report: &Report,
-    all: &[DiagnosedConnection],
-    skip: usize,
-) -> Value {
+fn listed(mut told: Fields, report: &Report, all: &[DiagnosedConnection], skip: usize) -> Value {
     let mut order: Vec<_> = all.iter().collect();
     order.sort_by_cached_key(|explained| (explained.rank(), explained.connection.id));
     let chosen = order.iter().skip(skip).take(SHOWN);
@@ -330,4 +325,3 @@ fn sub_cause_schema(direction: Value) -> Value {
     let words = json!({"anyOf": [text("in words"), of_host]});
     object([("direction", direction), ("name", text("its name")), ("words", words)], Fields::new())
 }
-

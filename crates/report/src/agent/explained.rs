@@ -20,7 +20,8 @@ pub fn explanation(
     finding: Option<&str>,
     skip: usize,
 ) -> Value {
-    let all = placed.all().filter(|(_, one)| finding.is_none_or(|name| one.span.cause.name() == name));
+    let all =
+        placed.all().filter(|(_, one)| finding.is_none_or(|name| one.span.cause.name() == name));
     let mut packets: Vec<Value> = Vec::new();
     let mut after = placed.left_out;
     for (number, comment) in all.skip(skip) {
@@ -40,7 +41,10 @@ pub fn explanation(
         ])));
     }
     let mut told = Fields::new();
-    told.insert("connection".into(), Value::Object(row(explained, &["id", "client", "server"], &NAME)));
+    told.insert(
+        "connection".into(),
+        Value::Object(row(explained, &["id", "client", "server"], &NAME)),
+    );
     told.insert("packets".into(), json(packets));
     let left_out = fields([("packets", json(after))]);
     let more = "packets are in the order of the capture: add how many are here to skip for the \

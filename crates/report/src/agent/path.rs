@@ -64,10 +64,7 @@ fn of_file(file: &Value) -> Value {
 pub fn host_plan(plan: &HostPlan) -> Value {
     let all = json(plan);
     let mut told = picked(&all, &["bdp_bytes", "role", "kernel", "connections", "memory_bytes"]);
-    told.extend(fields([
-        ("before", ends(all.get("before"))),
-        ("after", ends(all.get("after"))),
-    ]));
+    told.extend(fields([("before", ends(all.get("before"))), ("after", ends(all.get("after")))]));
     for list in ["changes", "on_the_machine"] {
         let changes = all.get(list).and_then(Value::as_array).into_iter().flatten();
         let changes = changes.map(|change| {
@@ -121,10 +118,8 @@ pub fn calculation_schema() -> Value {
         ],
         maybe([("kernel", text("whose defaults"))]),
     );
-    let file = object(
-        [("amount_bytes", integer("of the file")), ("times", list(time))],
-        Fields::new(),
-    );
+    let file =
+        object([("amount_bytes", integer("of the file")), ("times", list(time))], Fields::new());
     let kernel = object(
         [
             ("kernel", text("whose rules apply")),

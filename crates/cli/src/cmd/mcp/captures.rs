@@ -26,8 +26,7 @@ const TEXT_MAX: u64 = 256 << 20;
 /// Results of the lab, too.
 const RESULTS_MAX: u64 = 64 << 20;
 /// How a capture can be looked at that has no answer here.
-const SEE_FILE: &str =
-    "name a capture (pcap, pcapng, snoop, also compressed), samples of `fullpipe why --record`, a \
+const SEE_FILE: &str = "name a capture (pcap, pcapng, snoop, also compressed), samples of `fullpipe why --record`, a \
      log of `ss -tin`, or the JSON of iperf3 or ndt7";
 
 /// What `analyze` is asked.

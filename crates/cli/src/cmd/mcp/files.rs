@@ -42,11 +42,7 @@ impl Files {
     ///
     /// # Errors
     /// It is not there, may not be read, is no regular file, or lies elsewhere.
-    pub fn open(
-        &self,
-        operation: &'static str,
-        path: &str,
-    ) -> std::result::Result<File, Refusal> {
+    pub fn open(&self, operation: &'static str, path: &str) -> std::result::Result<File, Refusal> {
         self.opened(Path::new(path)).map_err(|cause| {
             let hint = match cause.kind() {
                 ErrorKind::PermissionDenied => {

@@ -95,8 +95,7 @@ impl Why {
         let found = found.map_err(|refused| {
             Refusal::new("why", "this host's sockets", refused, "`fullpipe doctor` says what works")
         })?;
-        let connections: Vec<_> =
-            found.followed.iter().map(|one| one.connection.clone()).collect();
+        let connections: Vec<_> = found.followed.iter().map(|one| one.connection.clone()).collect();
         Ok(agent::live(LiveLook {
             total: found.connections,
             busy: found.selected,
@@ -117,8 +116,7 @@ impl Calc {
         let file: Option<Bytes> = maybe(self.file.as_deref(), "write 1GB or 700MiB")?;
         let kernel: Option<KernelVersion> = maybe(self.kernel.as_deref(), "write 6.1 or 6.18")?;
         let question = Question { path: Path::new(rate, rtt), buffer, kernel, loss };
-        let settings: Vec<_> =
-            question.kernels().into_iter().map(HostSettings::defaults).collect();
+        let settings: Vec<_> = question.kernels().into_iter().map(HostSettings::defaults).collect();
         let sheet = sheet_for(&question, &settings);
         let file = file.map(|amount| FileSheet::new(&sheet, amount));
         Ok(agent::calculation(&sheet, file.as_ref()))

@@ -89,7 +89,8 @@ impl Question {
                             portrange N-M, and, or, not, ( )",
         });
         let id = json!({"type": "integer", "minimum": 0, "description": "its id in the capture"});
-        let skip = json!({"type": "integer", "minimum": 0, "description": "leave out the first ones"});
+        let skip =
+            json!({"type": "integer", "minimum": 0, "description": "leave out the first ones"});
         let rate = json!({"type": "string", "description": "of the bottleneck: 1gbit, 125MB/s"});
         let rtt = json!({"type": "string", "description": "round trip without queues: 146ms"});
         let loss = json!({"type": "string", "description": "random loss: 0.1%"});

@@ -30,8 +30,8 @@ fn of_packets(packets: Vec<(Instant, Vec<u8>)>) -> Comments {
     }
     let placed = placer.finish();
     let numbers = 1..=packets.len() as u64;
-    let all =
-        numbers.flat_map(|number| placed.of(number).iter().map(move |one| (number, one.text.clone())));
+    let all = numbers
+        .flat_map(|number| placed.of(number).iter().map(move |one| (number, one.text.clone())));
     (all.collect(), about, placed)
 }
 
