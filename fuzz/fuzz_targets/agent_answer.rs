@@ -6,7 +6,7 @@
 use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::units::Instant;
-use fullpipe_report::agent::{ANSWER_MAX, Asked, Origin, analysis, captures};
+use fullpipe_report::agent::{ANSWER_MAX, Asked, QuotedFrom, analysis, captures};
 use fullpipe_report::connection::analysis::Report;
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ fn check(value: &Value, is_marked: bool, said: &[String]) {
         Value::Array(values) => values.iter().for_each(|one| check(one, false, said)),
         Value::Object(fields) => {
             for (key, value) in fields {
-                check(value, Origin::ALL.iter().any(|origin| origin.key() == key), said);
+                check(value, QuotedFrom::ALL.iter().any(|origin| origin.key() == key), said);
             }
         }
         _ => {}

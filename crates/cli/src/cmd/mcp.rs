@@ -1,8 +1,8 @@
 //! `fullpipe mcp`: answers for programs that read language, by the Model Context Protocol.
 //!
-//! The protocol itself is `rmcp`'s; here are the tools. [`server`] runs one at a time on a thread of
-//! its own, so that the protocol goes on meanwhile: progress, and an end when it is asked for.
-//! [`files`] says which files may be opened, [`work`] bounds a run. What an answer says, and what
+//! The protocol itself is `rmcp`'s; here are the tools. [`server`] runs one at a time on a thread
+//! of its own, so that the protocol goes on meanwhile: progress, and an end when it is asked for.
+//! [`files`] says which files may be opened, [`work`] bounds a call. What an answer says, and what
 //! may not stand in it, is `report::agent`'s.
 
 mod captures;

@@ -1,6 +1,6 @@
 //! Answers that fit.
 
-use super::Fields;
+use super::AnswerFields;
 use serde_json::{Value, json};
 
 /// Bytes that an answer has as JSON, at most.
@@ -9,7 +9,13 @@ pub const ANSWER_MAX: usize = 4096;
 /// Shortens the lists of an answer until it fits, from their ends: all of the first list before any
 /// of the second. What is dropped is added to `left_out`, which knows of what was not in the lists
 /// from the beginning; `more` says how to ask for it.
-pub fn fit(mut answer: Fields, lists: &[&str], mut left_out: Fields, more: &str) -> Value {
+pub fn fit(
+    mut answer: AnswerFields,
+    lists: &[&str],
+    mut left_out: AnswerFields,
+    more: &str,
+) -> Value {
+    answer.values_mut().for_each(round);
     left_out.retain(|_, count| count.as_u64() != Some(0));
     say_left_out(&mut answer, &left_out, more);
     while size(&answer) > ANSWER_MAX {
@@ -25,7 +31,20 @@ pub fn fit(mut answer: Fields, lists: &[&str], mut left_out: Fields, more: &str)
     Value::Object(answer)
 }
 
-fn say_left_out(answer: &mut Fields, left_out: &Fields, more: &str) {
+/// Fractions keep four digits: nobody reads more, and they take room.
+fn round(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let rounded = number.as_f64().map(|number| (number * 1e4).round() / 1e4);
+            *value = json!(rounded);
+        }
+        Value::Array(values) => values.iter_mut().for_each(round),
+        Value::Object(fields) => fields.values_mut().for_each(round),
+        _ => {}
+    }
+}
+
+fn say_left_out(answer: &mut AnswerFields, left_out: &AnswerFields, more: &str) {
     if !left_out.is_empty() {
         answer.insert("left_out".into(), Value::Object(left_out.clone()));
         answer.insert("more".into(), json!(more));
@@ -33,6 +52,6 @@ fn say_left_out(answer: &mut Fields, left_out: &Fields, more: &str) {
 }
 
 /// Bytes of the answer as JSON.
-fn size(answer: &Fields) -> usize {
+fn size(answer: &AnswerFields) -> usize {
     serde_json::to_string(answer).map_or(usize::MAX, |text| text.len())
 }

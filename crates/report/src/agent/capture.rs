@@ -1,7 +1,7 @@
 //! What a capture says, as an answer: its connections, or all of one.
 
 use super::schema::{bounded, integer, list, maybe, number, object, text, with_columns};
-use super::{Fields, Origin, fields, fit, json, quoted, sentence};
+use super::{AnswerFields, QuotedFrom, fields, fit, json, quoted, sentence};
 use crate::connection::account::{WaitAnswer, answer};
 use crate::connection::analysis::Report;
 use fullpipe_flow::Language;
@@ -99,10 +99,15 @@ pub fn analysis(report: &Report, asked: Asked) -> Option<Value> {
 
 /// Why a capture was not read to its end. It may repeat what stands in a file.
 fn problem(problem: &str) -> Value {
-    sentence(Origin::Capture, problem)
+    sentence(QuotedFrom::Capture, problem)
 }
 
-fn listed(mut told: Fields, report: &Report, all: &[DiagnosedConnection], skip: usize) -> Value {
+fn listed(
+    mut told: AnswerFields,
+    report: &Report,
+    all: &[DiagnosedConnection],
+    skip: usize,
+) -> Value {
     let mut order: Vec<_> = all.iter().collect();
     order.sort_by_cached_key(|explained| (explained.rank(), explained.connection.id));
     let chosen = order.iter().skip(skip).take(SHOWN);
@@ -117,10 +122,10 @@ fn listed(mut told: Fields, report: &Report, all: &[DiagnosedConnection], skip: 
 }
 
 /// All of one connection.
-fn whole(mut told: Fields, explained: &DiagnosedConnection) -> Value {
+fn whole(mut told: AnswerFields, explained: &DiagnosedConnection) -> Value {
     let names: Vec<&str> = LISTED.into_iter().chain(DETAILED).collect();
     told.insert("connection".into(), Value::Object(row(explained, &names, &SPOKEN)));
-    let mut left_out = Fields::new();
+    let mut left_out = AnswerFields::new();
     for (name, all) in [
         ("account", account(explained)),
         ("limits", explained.limits().iter().map(json).collect()),
@@ -137,10 +142,14 @@ fn whole(mut told: Fields, explained: &DiagnosedConnection) -> Value {
 }
 
 /// The columns of these names, what the ends said of themselves, and the answer.
-pub(super) fn row(explained: &DiagnosedConnection, names: &[&str], spoken: &[&str]) -> Fields {
+pub(super) fn row(
+    explained: &DiagnosedConnection,
+    names: &[&str],
+    spoken: &[&str],
+) -> AnswerFields {
     let direction = explained.connection.bulk();
     let row = ConnectionRow { file: "", diagnosed: explained, direction };
-    let mut told = Fields::new();
+    let mut told = AnswerFields::new();
     for column in CONNECTIONS.iter().filter(|column| names.contains(&column.name)) {
         let value = json((column.get)(&row));
         if !value.is_null() {
@@ -149,7 +158,7 @@ pub(super) fn row(explained: &DiagnosedConnection, names: &[&str], spoken: &[&st
     }
     for column in CONNECTIONS.iter().filter(|column| spoken.contains(&column.name)) {
         if let Value::String(said) = json((column.get)(&row)) {
-            told.insert(column.name.into(), quoted(Origin::Capture, &said));
+            told.insert(column.name.into(), quoted(QuotedFrom::Capture, &said));
         }
     }
     told.extend(verdict(explained));
@@ -157,7 +166,7 @@ pub(super) fn row(explained: &DiagnosedConnection, names: &[&str], spoken: &[&st
 }
 
 /// What took the time, what would change it, and who must act: made of numbers and our own words.
-pub(super) fn verdict(explained: &DiagnosedConnection) -> Fields {
+pub(super) fn verdict(explained: &DiagnosedConnection) -> AnswerFields {
     let language = Language::English;
     let account = explained.account();
     let answered = account.as_ref().and_then(|account| answer(explained, account, language));
@@ -213,7 +222,7 @@ fn sub_causes(explained: &DiagnosedConnection) -> Vec<Value> {
         let words = Language::English.sub_cause(&one.what.sub_cause);
         let words = match one.what.sub_cause {
             SubCause::Packets(_) => json(words),
-            SubCause::Socket(_) | SubCause::Machine(_) => sentence(Origin::File, &words),
+            SubCause::Socket(_) | SubCause::Machine(_) => sentence(QuotedFrom::File, &words),
         };
         Value::Object(fields([
             ("direction", json(one.direction)),
@@ -226,41 +235,46 @@ fn sub_causes(explained: &DiagnosedConnection) -> Vec<Value> {
 
 /// The schema of [`analysis`].
 pub fn analysis_schema() -> Value {
-    let mut row = with_columns(Fields::new(), CONNECTIONS, &LISTED);
-    row.extend(with_columns(Fields::new(), CONNECTIONS, &DETAILED));
+    let mut row = with_columns(AnswerFields::new(), CONNECTIONS, &LISTED);
+    row.extend(with_columns(AnswerFields::new(), CONNECTIONS, &DETAILED));
     row.extend(spoken_fields(&SPOKEN));
     row.extend(verdict_fields());
-    let row = object([], row);
+    let of_row = json!({"$ref": "#/$defs/connection"});
     let direction = text("of the data");
-    object(
+    let mut schema = object(
         [
             ("packets", integer("packets of the capture")),
             ("connections_total", integer("TCP connections of the capture, as filtered")),
         ],
         bounded(maybe([
             ("samples", integer("samples of sockets, where they are the evidence")),
-            ("problem", super::schema::sentence(Origin::Capture, "why it was not read to its end")),
-            ("connections", list(row.clone())),
-            ("connection", row),
+            (
+                "problem",
+                super::schema::sentence(QuotedFrom::Capture, "why it was not read to its end"),
+            ),
+            ("connections", list(of_row.clone())),
+            ("connection", of_row),
             ("account", list(part_schema())),
             ("limits", list(limit_schema(direction.clone()))),
             ("findings", list(finding_schema(direction.clone()))),
             ("sub_causes", list(sub_cause_schema(direction))),
         ])),
-    )
+    );
+    schema["$defs"] = json!({"connection": object([], row)});
+    schema
 }
 
 /// The fields of what the ends say of themselves.
-pub(super) fn spoken_fields(names: &[&str]) -> Fields {
+pub(super) fn spoken_fields(names: &[&str]) -> AnswerFields {
     let columns = CONNECTIONS.iter().filter(|column| names.contains(&column.name));
     let named = columns.map(|column| {
-        (column.name.to_owned(), super::schema::quoted(Origin::Capture, column.meaning))
+        (column.name.to_owned(), super::schema::quoted(QuotedFrom::Capture, column.meaning))
     });
     named.collect()
 }
 
 /// The fields of a verdict.
-pub(super) fn verdict_fields() -> Fields {
+pub(super) fn verdict_fields() -> AnswerFields {
     maybe([
         ("claim", text("what took the time, and for how much of it")),
         ("remedy", text("what would change it")),
@@ -321,7 +335,10 @@ pub(super) fn change_schema() -> Value {
 }
 
 fn sub_cause_schema(direction: Value) -> Value {
-    let of_host = super::schema::sentence(Origin::File, "in words, with names of its host");
+    let of_host = super::schema::sentence(QuotedFrom::File, "in words, with names of its host");
     let words = json!({"anyOf": [text("in words"), of_host]});
-    object([("direction", direction), ("name", text("its name")), ("words", words)], Fields::new())
+    object(
+        [("direction", direction), ("name", text("its name")), ("words", words)],
+        AnswerFields::new(),
+    )
 }

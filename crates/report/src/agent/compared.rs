@@ -2,7 +2,7 @@
 
 use super::capture::{NAME, row, spoken_fields, verdict_fields};
 use super::schema::{bounded, integer, list, maybe, number, object, text, with_columns};
-use super::{Fields, Origin, fields, fit, json, quoted, sentence};
+use super::{AnswerFields, QuotedFrom, fields, fit, json, quoted, sentence};
 use crate::connection::analysis::Report;
 use crate::runs::compare::Comparison;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
@@ -48,25 +48,27 @@ pub fn captures(sides: [(&Report, Option<u64>); 2]) -> Option<Value> {
         ]))
     });
     let told = fields([("a", side_a), ("b", side_b), ("changes", json(changes))]);
-    Some(fit(told, &["changes"], Fields::new(), "analyze has all figures of each capture"))
+    Some(fit(told, &["changes"], AnswerFields::new(), "analyze has all figures of each capture"))
 }
 
 fn problem(problem: &str) -> Value {
-    sentence(Origin::Capture, problem)
+    sentence(QuotedFrom::Capture, problem)
 }
 
 /// The connection of this number, or the one that carried most.
 fn chosen(report: &Report, id: Option<u64>) -> Option<&DiagnosedConnection> {
-    let carried = |one: &&DiagnosedConnection| {
-        let facts = [&one.connection.client_to_server, &one.connection.server_to_client];
-        facts.map(|facts| facts.unique_payload.get()).into_iter().fold(0_u64, u64::saturating_add)
-    };
     let mut all = report.connections.iter();
     match id {
         Some(id) => all.find(|one| one.connection.id == id),
         // Of equals the first.
-        None => all.rev().max_by_key(carried),
+        None => all.rev().max_by_key(|one| carried(one)),
     }
+}
+
+/// Payload in both directions, once.
+fn carried(one: &DiagnosedConnection) -> u64 {
+    let facts = [&one.connection.client_to_server, &one.connection.server_to_client];
+    facts.map(|facts| facts.unique_payload.get()).into_iter().fold(0, u64::saturating_add)
 }
 
 fn changed(figure: &str, a: f64, b: f64) -> Value {
@@ -88,10 +90,11 @@ pub fn results(comparison: &Comparison) -> Value {
     });
     let after = changes.len().saturating_sub(SHOWN);
     changes.truncate(SHOWN);
-    let rows = |side: &str| json(all.get(side).and_then(|side| side.get("rows")));
+    let [rows_a, rows_b] =
+        ["a", "b"].map(|side| json(all.get(side).and_then(|one| one.get("rows"))));
     let told = fields([
-        ("rows_a", rows("a")),
-        ("rows_b", rows("b")),
+        ("rows_a", rows_a),
+        ("rows_b", rows_b),
         ("rows_compared", json(comparison.compared())),
         ("changes", json(changes)),
         ("limits", json(limits)),
@@ -105,22 +108,19 @@ pub fn results(comparison: &Comparison) -> Value {
 /// A row of a comparison, with the name that its scenario gave it as a quotation.
 fn named(row: &Value) -> Value {
     let name = row.get("name").and_then(Value::as_str).unwrap_or_default();
-    let of = |field: &str| row.get(field).cloned().unwrap_or_default();
-    Value::Object(fields([
-        ("name", quoted(Origin::File, name)),
-        ("figure", of("figure")),
-        ("a", of("a")),
-        ("b", of("b")),
-        ("relative", of("relative")),
-        ("noise", of("noise")),
-        ("is_worse", of("worse")),
-    ]))
+    let names = ["figure", "a", "b", "relative", "noise"];
+    let mut told = fields(names.map(|name| (name, row.get(name).cloned().unwrap_or_default())));
+    told.extend(fields([
+        ("name", quoted(QuotedFrom::File, name)),
+        ("is_worse", row.get("worse").cloned().unwrap_or_default()),
+    ]));
+    Value::Object(told)
 }
 
 /// The schema of [`captures`] and of [`results`].
 pub fn compared_schema() -> Value {
-    let problem = super::schema::sentence(Origin::Capture, "why it was not read to its end");
-    let mut connection = with_columns(Fields::new(), CONNECTIONS, &BESIDE);
+    let problem = super::schema::sentence(QuotedFrom::Capture, "why it was not read to its end");
+    let mut connection = with_columns(AnswerFields::new(), CONNECTIONS, &BESIDE);
     connection.extend(spoken_fields(&NAME));
     connection.extend(verdict_fields());
     let side = object(
@@ -137,7 +137,7 @@ pub fn compared_schema() -> Value {
             ("b", number("the same in B")),
         ],
         maybe([
-            ("name", super::schema::quoted(Origin::File, "of the row of results")),
+            ("name", super::schema::quoted(QuotedFrom::File, "of the row of results")),
             ("relative", number("the change as a fraction of A")),
             ("noise", text("of results: whether it is more than chance")),
             ("is_worse", super::schema::boolean("of results: whether B is worse")),
@@ -145,11 +145,11 @@ pub fn compared_schema() -> Value {
     );
     let limit = object(
         [
-            ("name", super::schema::quoted(Origin::File, "of the row of results")),
+            ("name", super::schema::quoted(QuotedFrom::File, "of the row of results")),
             ("a", text("what limited it in A")),
             ("b", text("what limited it in B")),
         ],
-        Fields::new(),
+        AnswerFields::new(),
     );
     object(
         [("changes", list(change))],

@@ -2,7 +2,7 @@
 
 use super::capture::{NAME, row, spoken_fields, verdict_fields};
 use super::schema::{bounded, integer, list, maybe, object, text};
-use super::{Fields, fields, fit, json};
+use super::{AnswerFields, fields, fit, json};
 use crate::connection::comments::PlacedComments;
 use fullpipe_flow::account::Cause;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
@@ -40,7 +40,7 @@ pub fn explanation(
             ("shows", json(comment.sentence())),
         ])));
     }
-    let mut told = Fields::new();
+    let mut told = AnswerFields::new();
     told.insert(
         "connection".into(),
         Value::Object(row(explained, &["id", "client", "server"], &NAME)),
@@ -77,5 +77,5 @@ pub fn explanation_schema() -> Value {
         ],
         connection,
     );
-    object([("connection", connection), ("packets", list(packet))], bounded(Fields::new()))
+    object([("connection", connection), ("packets", list(packet))], bounded(AnswerFields::new()))
 }

@@ -1,7 +1,7 @@
 //! What limits this host's connections, as an answer.
 
 use super::schema::{self, bounded, integer, list, object, text, with_columns};
-use super::{Fields, Origin, fields, fit, json, quoted, sentence};
+use super::{AnswerFields, QuotedFrom, fields, fit, json, quoted, sentence};
 use fullpipe_flow::Language;
 use fullpipe_flow::diagnosis::live::LiveConnection;
 use fullpipe_flow::diagnosis::{Explanation, SubCause};
@@ -58,7 +58,7 @@ pub fn live(look: LiveLook<'_>) -> Value {
 }
 
 fn row(one: &LiveConnection) -> Value {
-    let mut told = Fields::new();
+    let mut told = AnswerFields::new();
     let row = LiveRow { looked: Instant::from_nanos(0), connection: one };
     for column in LIVE_CONNECTIONS.iter().filter(|column| COLUMNS.contains(&column.name)) {
         let value = json((column.get)(&row));
@@ -70,7 +70,7 @@ fn row(one: &LiveConnection) -> Value {
     told.insert("causes".into(), json(causes));
     if let Some(process) = &one.process {
         told.insert("pid".into(), json(process.pid));
-        told.insert("process".into(), quoted(Origin::Host, &process.name));
+        told.insert("process".into(), quoted(QuotedFrom::Host, &process.name));
     }
     Value::Object(told)
 }
@@ -79,7 +79,7 @@ fn row(one: &LiveConnection) -> Value {
 fn cause(one: &Explanation) -> Value {
     let words = Language::English.sub_cause(&one.sub_cause);
     let words = match one.sub_cause {
-        SubCause::Machine(_) => sentence(Origin::Host, &words),
+        SubCause::Machine(_) => sentence(QuotedFrom::Host, &words),
         SubCause::Packets(_) | SubCause::Socket(_) => json(words),
     };
     Value::Object(fields([("name", json(one.sub_cause.name())), ("words", words)]))
@@ -88,13 +88,13 @@ fn cause(one: &Explanation) -> Value {
 /// The schema of [`live`].
 pub fn live_schema() -> Value {
     let words = serde_json::json!({
-        "anyOf": [text("in words"), schema::sentence(Origin::Host, "in words, with names")],
+        "anyOf": [text("in words"), schema::sentence(QuotedFrom::Host, "in words, with names")],
     });
-    let cause = object([("name", text("its name")), ("words", words)], Fields::new());
-    let mut row = with_columns(Fields::new(), LIVE_CONNECTIONS, &COLUMNS);
+    let cause = object([("name", text("its name")), ("words", words)], AnswerFields::new());
+    let mut row = with_columns(AnswerFields::new(), LIVE_CONNECTIONS, &COLUMNS);
     row.insert("causes".into(), list(cause.clone()));
     row.insert("pid".into(), integer("the process that has it open"));
-    row.insert("process".into(), schema::quoted(Origin::Host, "its name"));
+    row.insert("process".into(), schema::quoted(QuotedFrom::Host, "its name"));
     object(
         [
             ("connections_total", integer("TCP connections of this host")),
@@ -102,6 +102,6 @@ pub fn live_schema() -> Value {
             ("connections", list(object([], row))),
             ("machine", list(cause)),
         ],
-        bounded(Fields::new()),
+        bounded(AnswerFields::new()),
     )
 }

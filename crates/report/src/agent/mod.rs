@@ -24,20 +24,20 @@ pub use compared::{captures, compared_schema, results};
 pub use explained::{explanation, explanation_schema};
 pub use live::{LiveLook, live, live_schema};
 pub use path::{calculation, calculation_schema, host_plan, host_plan_schema};
-pub use quoted::{Origin, quoted, sentence};
+pub use quoted::{QuotedFrom, quoted, sentence};
 
 use serde_json::{Map, Value};
 
 /// An answer, or a part of it.
-type Fields = Map<String, Value>;
+type AnswerFields = Map<String, Value>;
 
 /// `value` as JSON; `null` where that fails, which nothing here does.
 fn json(value: impl serde::Serialize) -> Value {
     serde_json::to_value(value).unwrap_or(Value::Null)
 }
 
-/// Fields of these names and values; those that are `null` are left out.
-fn fields<const N: usize>(pairs: [(&str, Value); N]) -> Fields {
+/// AnswerFields of these names and values; those that are `null` are left out.
+fn fields<const N: usize>(pairs: [(&str, Value); N]) -> AnswerFields {
     let known = pairs.into_iter().filter(|(_, value)| !value.is_null());
     known.map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::capture::{change_of, change_schema};
 use super::schema::{bounded, integer, list, maybe, number, object, text};
-use super::{Fields, fields, fit, json};
+use super::{AnswerFields, fields, fit, json};
 use fullpipe_model::tune::{FileSheet, HostPlan, Sheet};
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ pub fn calculation(sheet: &Sheet, file: Option<&FileSheet>) -> Value {
         told.insert("file".into(), of_file(&json(file)));
     }
     let more = "`fullpipe calc --json` with the same numbers has all of it";
-    fit(told, &["kernels"], Fields::new(), more)
+    fit(told, &["kernels"], AnswerFields::new(), more)
 }
 
 fn kernel(one: &Value) -> Value {
@@ -79,11 +79,11 @@ pub fn host_plan(plan: &HostPlan) -> Value {
     told.insert("notes".into(), all.get("notes").cloned().unwrap_or_else(|| json(())));
     let more = "`fullpipe tune plan` with the same numbers has all of it; `fullpipe tune apply` \
                 makes the changes, and only a person should run it";
-    fit(told, &["notes", "on_the_machine", "changes"], Fields::new(), more)
+    fit(told, &["notes", "on_the_machine", "changes"], AnswerFields::new(), more)
 }
 
 /// The fields of these names.
-fn picked(value: &Value, names: &[&str]) -> Fields {
+fn picked(value: &Value, names: &[&str]) -> AnswerFields {
     let chosen = names.iter().filter_map(|name| {
         let value = value.get(*name).filter(|value| !value.is_null())?;
         Some(((*name).to_owned(), value.clone()))
@@ -118,8 +118,10 @@ pub fn calculation_schema() -> Value {
         ],
         maybe([("kernel", text("whose defaults"))]),
     );
-    let file =
-        object([("amount_bytes", integer("of the file")), ("times", list(time))], Fields::new());
+    let file = object(
+        [("amount_bytes", integer("of the file")), ("times", list(time))],
+        AnswerFields::new(),
+    );
     let kernel = object(
         [
             ("kernel", text("whose rules apply")),
@@ -158,7 +160,7 @@ pub fn host_plan_schema() -> Value {
         ("from", text("its present value")),
         ("reason", text("why, with the numbers")),
     ]);
-    change.extend(Fields::new());
+    change.extend(AnswerFields::new());
     let change = object(
         [("setting", text("a sysctl, or another setting")), ("to", text("its new value"))],
         change,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// Where a string comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum QuotedFrom {
     /// The packets of a capture, its comments and names.
     Capture,
     /// A process of this host, or a name that was given on it.
@@ -13,16 +13,16 @@ pub enum Origin {
     File,
 }
 
-impl Origin {
+impl QuotedFrom {
     /// All of them.
-    pub const ALL: [Origin; 3] = [Origin::Capture, Origin::Host, Origin::File];
+    pub const ALL: [QuotedFrom; 3] = [QuotedFrom::Capture, QuotedFrom::Host, QuotedFrom::File];
 
     /// The key that such a string stands under.
     pub const fn key(self) -> &'static str {
         match self {
-            Origin::Capture => "from_capture",
-            Origin::Host => "from_host",
-            Origin::File => "from_file",
+            QuotedFrom::Capture => "from_capture",
+            QuotedFrom::Host => "from_host",
+            QuotedFrom::File => "from_file",
         }
     }
 }
@@ -39,20 +39,20 @@ pub(super) const SENTENCE_MAX: usize = 320;
 /// escaped as Rust writes it. What is longer is cut, and the object says so.
 ///
 /// ```
-/// use fullpipe_report::agent::{Origin, quoted};
-/// let shown = quoted(Origin::Capture, "a.org<b>\u{1b}").to_string();
+/// use fullpipe_report::agent::{QuotedFrom, quoted};
+/// let shown = quoted(QuotedFrom::Capture, "a.org<b>\u{1b}").to_string();
 /// assert_eq!(shown, r#"{"from_capture":"a.org\\u{3c}b\\u{3e}\\u{1b}"}"#);
 /// ```
-pub fn quoted(origin: Origin, text: &str) -> Value {
+pub fn quoted(origin: QuotedFrom, text: &str) -> Value {
     at_most(origin, text, QUOTED_MAX)
 }
 
 /// The same for a sentence that may repeat what others wrote, which may be longer.
-pub fn sentence(origin: Origin, text: &str) -> Value {
+pub fn sentence(origin: QuotedFrom, text: &str) -> Value {
     at_most(origin, text, SENTENCE_MAX)
 }
 
-fn at_most(origin: Origin, text: &str, most: usize) -> Value {
+fn at_most(origin: QuotedFrom, text: &str, most: usize) -> Value {
     let mut plain = String::new();
     let mut is_cut = false;
     for c in text.chars() {

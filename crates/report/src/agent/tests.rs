@@ -103,7 +103,7 @@ fn strings(value: &Value, under: Option<&str>, visit: &mut dyn FnMut(&str, Optio
         Value::Object(fields) => {
             for (key, value) in fields {
                 visit(key, None);
-                let is_origin = Origin::ALL.iter().any(|origin| origin.key() == key);
+                let is_origin = QuotedFrom::ALL.iter().any(|origin| origin.key() == key);
                 strings(value, is_origin.then_some(key), visit);
             }
         }
@@ -192,7 +192,7 @@ fn what_strangers_wrote_is_told_and_marked() {
     assert_eq!(connection["server_program"], json!({"from_capture": "nginx/1.22.1"}));
     assert_eq!(connection["waited_for"], "server_thinks");
     let claim = connection["claim"].as_str().unwrap();
-    assert!(claim.contains("the server took 2.96 s to begin its answer"), "{claim}");
+    assert!(claim.contains("the server took 2.94 s to begin its answer"), "{claim}");
 }
 
 #[test]
@@ -317,7 +317,7 @@ proptest! {
     #[test]
     fn any_string_is_plain_and_short(text in any::<String>(), is_long in any::<bool>()) {
         let text = if is_long { text.repeat(50) } else { text };
-        for origin in Origin::ALL {
+        for origin in QuotedFrom::ALL {
             for (shown, most) in [
                 (quoted(origin, &text), quoted::QUOTED_MAX),
                 (sentence(origin, &text), quoted::SENTENCE_MAX),

@@ -1,8 +1,8 @@
 //! The tools that read files: `analyze`, `explain` and `compare`.
 
 use super::files::Files;
-use super::refusal::Refusal;
-use super::work::{Watched, Work};
+use super::refusal::ToolRefusal;
+use super::work::{ToolCall, Watched};
 use crate::cmd::input::records::each_record;
 use crate::cmd::input::twice::{CopyError, reopened};
 use fullpipe_analyze::{Capture, Options};
@@ -64,16 +64,16 @@ pub struct Compare {
 }
 
 /// A file that one call reads, perhaps more than once.
-struct Source<'a> {
+struct AskedFile<'a> {
     operation: &'static str,
     name: &'a str,
     file: File,
-    work: &'a Work,
+    work: &'a ToolCall,
 }
 
 impl Analyze {
-    pub fn run(self, files: &Files, work: &Work) -> Result<Value, Refusal> {
-        let source = Source::open("analyze", &self.file, files, work)?;
+    pub fn run(self, files: &Files, work: &ToolCall) -> Result<Value, ToolRefusal> {
+        let source = AskedFile::open("analyze", &self.file, files, work)?;
         let report = source.report(&config("analyze", self.filter.as_deref())?, self.connection)?;
         let asked = Asked { connection: self.connection, skip: self.skip };
         agent::analysis(&report, asked).ok_or_else(|| source.no_connection())
@@ -81,13 +81,18 @@ impl Analyze {
 }
 
 impl Explain {
-    pub fn run(self, files: &Files, work: &Work) -> Result<Value, Refusal> {
-        let source = Source::open("explain", &self.file, files, work)?;
+    pub fn run(self, files: &Files, work: &ToolCall) -> Result<Value, ToolRefusal> {
+        let source = AskedFile::open("explain", &self.file, files, work)?;
         let config = Config { spans: true, ..config("explain", self.filter.as_deref())? };
         let explained = source.one(&config, self.connection)?;
         if explained.account().is_none() {
             let hint = "explain needs packets; analyze says what samples and results of tests show";
-            return Err(Refusal::new("explain", &self.file, "there are no packets in it", hint));
+            return Err(ToolRefusal::new(
+                "explain",
+                &self.file,
+                "there are no packets in it",
+                hint,
+            ));
         }
         let mut plan = CommentPlan::default();
         plan.add(&explained);
@@ -97,9 +102,9 @@ impl Explain {
 }
 
 impl Compare {
-    pub fn run(self, files: &Files, work: &Work) -> Result<Value, Refusal> {
-        let a = Source::open("compare", &self.a, files, work)?;
-        let b = Source::open("compare", &self.b, files, work)?;
+    pub fn run(self, files: &Files, work: &ToolCall) -> Result<Value, ToolRefusal> {
+        let a = AskedFile::open("compare", &self.a, files, work)?;
+        let b = AskedFile::open("compare", &self.b, files, work)?;
         if let (Some(of_a), Some(of_b)) = (a.rows()?, b.rows()?) {
             let [of_a, of_b] = [&of_a, &of_b].map(|rows| ComparedRows { source: "", rows });
             let comparison = Comparison::new(of_a, of_b, &[]);
@@ -108,7 +113,7 @@ impl Compare {
             }
             let cause = "they have no successful row of the same name";
             let hint = "name two results of the same scenario, or two captures";
-            return Err(Refusal::new("compare", self.a + " and " + &self.b, cause, hint));
+            return Err(ToolRefusal::new("compare", self.a + " and " + &self.b, cause, hint));
         }
         let config = config("compare", self.filter.as_deref())?;
         let of_a = a.report(&config, self.connection_a)?;
@@ -118,27 +123,27 @@ impl Compare {
     }
 }
 
-fn config(operation: &'static str, filter: Option<&str>) -> Result<Config, Refusal> {
+fn config(operation: &'static str, filter: Option<&str>) -> Result<Config, ToolRefusal> {
     let filter = filter.map(str::parse::<Filter>).transpose().map_err(|cause| {
         let hint = "write for example `host 10.0.0.1 and port 443`: host, net, port, portrange, \
                     and, or, not, ( )";
-        Refusal::new(operation, filter.unwrap_or_default(), cause, hint)
+        ToolRefusal::new(operation, filter.unwrap_or_default(), cause, hint)
     })?;
     Ok(Config { filter, max_open: MAX_OPEN, ..Config::default() })
 }
 
-impl<'a> Source<'a> {
+impl<'a> AskedFile<'a> {
     fn open(
         operation: &'static str,
         name: &'a str,
         files: &Files,
-        work: &'a Work,
-    ) -> Result<Source<'a>, Refusal> {
-        let source = Source { operation, name, file: files.open(operation, name)?, work };
+        work: &'a ToolCall,
+    ) -> Result<AskedFile<'a>, ToolRefusal> {
+        let source = AskedFile { operation, name, file: files.open(operation, name)?, work };
         if source.size() > TEXT_MAX && source.is_text() {
             let hint = "`fullpipe analyze` reads larger ones in a terminal";
             let cause = "it is a text of more than 256 MiB, which is all in memory at once";
-            return Err(Refusal::new(operation, name, cause, hint));
+            return Err(ToolRefusal::new(operation, name, cause, hint));
         }
         Ok(source)
     }
@@ -155,19 +160,19 @@ impl<'a> Source<'a> {
     }
 
     /// Its bytes from the beginning.
-    fn reader(&self) -> Result<Watched<File>, Refusal> {
+    fn reader(&self) -> Result<Watched<File>, ToolRefusal> {
         let file = reopened(&self.file)
-            .map_err(|cause| Refusal::new(self.operation, self.name, cause, SEE_FILE))?;
+            .map_err(|cause| ToolRefusal::new(self.operation, self.name, cause, SEE_FILE))?;
         self.work.add_total(self.size());
         Ok(self.work.watched(file))
     }
 
-    fn capture(&self) -> Result<Capture, Refusal> {
+    fn capture(&self) -> Result<Capture, ToolRefusal> {
         Ok(Capture::reader(self.name, self.reader()?).or_recording())
     }
 
     /// All of it.
-    fn report(&self, config: &Config, pinned: Option<u64>) -> Result<Report, Refusal> {
+    fn report(&self, config: &Config, pinned: Option<u64>) -> Result<Report, ToolRefusal> {
         let mut report = Report::new(self.name, Analysis::default()).pinned(pinned);
         let mut connections =
             self.capture()?.connections_without_findings(&Options::from(config.clone()));
@@ -180,14 +185,14 @@ impl<'a> Source<'a> {
         let problems: Vec<_> = errors.iter().map(ToString::to_string).collect();
         if counts.packets == 0 && counts.samples == 0 && !problems.is_empty() {
             let cause = problems.join("; ");
-            return Err(Refusal::of_file(self.operation, self.name, cause, SEE_FILE));
+            return Err(ToolRefusal::of_file(self.operation, self.name, cause, SEE_FILE));
         }
         report.problem = Some(problems.join("; ")).filter(|text| !text.is_empty());
         Ok(report)
     }
 
     /// The connection of this number, or the one that lost most.
-    fn one(&self, config: &Config, id: Option<u64>) -> Result<DiagnosedConnection, Refusal> {
+    fn one(&self, config: &Config, id: Option<u64>) -> Result<DiagnosedConnection, ToolRefusal> {
         let mut connections =
             self.capture()?.connections_without_findings(&Options::from(config.clone()));
         let mut best: Option<DiagnosedConnection> = None;
@@ -208,14 +213,14 @@ impl<'a> Source<'a> {
         match (best, errors.first()) {
             (Some(best), _) => Ok(best),
             (None, Some(error)) => {
-                Err(Refusal::of_file(self.operation, self.name, error, SEE_FILE))
+                Err(ToolRefusal::of_file(self.operation, self.name, error, SEE_FILE))
             }
             (None, None) => Err(self.no_connection()),
         }
     }
 
     /// Finds the packets of what is to be said.
-    fn place(&self, plan: CommentPlan, config: &Config) -> Result<PlacedComments, Refusal> {
+    fn place(&self, plan: CommentPlan, config: &Config) -> Result<PlacedComments, ToolRefusal> {
         let (mut placer, mut intake) = (plan.placer(), Intake::new(config));
         let read = each_record(self.reader()?, |number, record| {
             if let Some(packet) = &record.packet
@@ -230,11 +235,11 @@ impl<'a> Source<'a> {
             Err(CopyError::Read(cause)) => cause.to_string(),
             Err(CopyError::Write(cause)) => cause.to_string(),
         };
-        Err(Refusal::of_file(self.operation, self.name, cause, SEE_FILE))
+        Err(ToolRefusal::of_file(self.operation, self.name, cause, SEE_FILE))
     }
 
     /// Rows of the lab's, if that is what it has.
-    fn rows(&self) -> Result<Option<Vec<fullpipe_flow::schema::RunRow>>, Refusal> {
+    fn rows(&self) -> Result<Option<Vec<fullpipe_flow::schema::RunRow>>, ToolRefusal> {
         if !self.is_text() || self.size() > RESULTS_MAX {
             return Ok(None);
         }
@@ -243,8 +248,8 @@ impl<'a> Source<'a> {
         Ok(read.ok().and_then(|_| rows(&bytes).ok()))
     }
 
-    fn no_connection(&self) -> Refusal {
+    fn no_connection(&self) -> ToolRefusal {
         let hint = "analyze without connection names those that there are";
-        Refusal::new(self.operation, self.name, "there is no such TCP connection in it", hint)
+        ToolRefusal::new(self.operation, self.name, "there is no such TCP connection in it", hint)
     }
 }

@@ -1,6 +1,6 @@
 //! Which files may be opened.
 
-use super::refusal::Refusal;
+use super::refusal::ToolRefusal;
 use crate::failure::{Failure, Kind};
 use crate::sentence::Sentence;
 use nix::fcntl::OFlag;
@@ -42,7 +42,11 @@ impl Files {
     ///
     /// # Errors
     /// It is not there, may not be read, is no regular file, or lies elsewhere.
-    pub fn open(&self, operation: &'static str, path: &str) -> std::result::Result<File, Refusal> {
+    pub fn open(
+        &self,
+        operation: &'static str,
+        path: &str,
+    ) -> std::result::Result<File, ToolRefusal> {
         self.opened(Path::new(path)).map_err(|cause| {
             let hint = match cause.kind() {
                 ErrorKind::PermissionDenied => {
@@ -50,7 +54,7 @@ impl Files {
                 }
                 _ => "name a capture that is there, best by its whole path",
             };
-            Refusal::new(operation, path, cause, hint)
+            ToolRefusal::new(operation, path, cause, hint)
         })
     }
 

@@ -1,7 +1,7 @@
 //! The tools that look at this host, and those that calculate: `why`, `calc` and `tune_plan`.
 
-use super::refusal::Refusal;
-use super::work::Work;
+use super::refusal::ToolRefusal;
+use super::work::ToolCall;
 use crate::cmd::{calc, tune};
 use clap::Parser;
 use fullpipe_flow::connection::filter::LiveFilter;
@@ -9,7 +9,7 @@ use fullpipe_host::WhyOptions;
 use fullpipe_host::tune::ThisMachine;
 use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_model::law::KernelVersion;
-use fullpipe_model::tune::{FileSheet, HostSettings, Path, Question, sheet_for};
+use fullpipe_model::tune::{AgentTool, FileSheet, HostSettings, Path, sheet_for};
 use fullpipe_model::units::{Bytes, Duration, Probability};
 use fullpipe_report::agent::{self, LiveLook};
 use serde::Deserialize;
@@ -71,16 +71,16 @@ const SECONDS_MAX: u64 = 30;
 const MOST: usize = 32;
 
 impl Why {
-    pub fn run(self, work: &Work) -> Result<Value, Refusal> {
+    pub fn run(self, work: &ToolCall) -> Result<Value, ToolRefusal> {
         if !(1..=SECONDS_MAX).contains(&self.seconds) {
             let hint = "give seconds from 1 to 30";
-            return Err(Refusal::new("why", self.seconds, "it is too short or too long", hint));
+            return Err(ToolRefusal::new("why", self.seconds, "it is too short or too long", hint));
         }
         let words = self.filter.unwrap_or_default();
         let filter = Some(words.as_str()).filter(|words| !words.is_empty());
         let filter = filter.map(str::parse::<LiveFilter>).transpose().map_err(|cause| {
             let hint = "write for example `peer 192.0.2.7` or `process nginx and port 443`";
-            Refusal::new("why", &words, cause, hint)
+            ToolRefusal::new("why", &words, cause, hint)
         })?;
         let filter = LiveFilter::all([filter]);
         let span = Duration::from_secs(self.seconds);
@@ -93,7 +93,12 @@ impl Why {
             })
         });
         let found = found.map_err(|refused| {
-            Refusal::new("why", "this host's sockets", refused, "`fullpipe doctor` says what works")
+            ToolRefusal::new(
+                "why",
+                "this host's sockets",
+                refused,
+                "`fullpipe doctor` says what works",
+            )
         })?;
         let connections: Vec<_> = found.followed.iter().map(|one| one.connection.clone()).collect();
         Ok(agent::live(LiveLook {
@@ -106,9 +111,9 @@ impl Why {
 }
 
 impl Calc {
-    pub fn run(self) -> Result<Value, Refusal> {
+    pub fn run(self) -> Result<Value, ToolRefusal> {
         let rate = calc::rate(&self.rate).map_err(|cause| {
-            Refusal::new("calc", &self.rate, cause.english(), "write 1gbit, 100mbit or 125MB/s")
+            ToolRefusal::new("calc", &self.rate, cause.english(), "write 1gbit, 100mbit or 125MB/s")
         })?;
         let rtt: Duration = quantity(&self.rtt, "write 146ms or 50us")?;
         let loss: Option<Probability> = maybe(self.loss.as_deref(), "write 0.1% or 0.001")?;
@@ -126,30 +131,30 @@ impl Calc {
 fn maybe<T: FromStr<Err: Display>>(
     text: Option<&str>,
     hint: &'static str,
-) -> Result<Option<T>, Refusal> {
+) -> Result<Option<T>, ToolRefusal> {
     text.map(|text| quantity(text, hint)).transpose()
 }
 
-fn quantity<T: FromStr<Err: Display>>(text: &str, hint: &'static str) -> Result<T, Refusal> {
-    text.parse().map_err(|cause: T::Err| Refusal::new("calc", text, cause, hint))
+fn quantity<T: FromStr<Err: Display>>(text: &str, hint: &'static str) -> Result<T, ToolRefusal> {
+    text.parse().map_err(|cause: T::Err| ToolRefusal::new("calc", text, cause, hint))
 }
 
 impl TunePlan {
-    pub fn run(self) -> Result<Value, Refusal> {
+    pub fn run(self) -> Result<Value, ToolRefusal> {
         let words = self.words();
         let hint = "give rate as 1gbit, rtt as 146ms, role as sender, receiver or both, memory as \
                     2GiB, loss as 0.1%";
         let parsed = PlanWords::try_parse_from(&words).map_err(|error| {
             let told = error.to_string();
             let first = told.lines().next().unwrap_or_default().to_owned();
-            Refusal::new("tune_plan", words[1..].join(" "), first, hint)
+            ToolRefusal::new("tune_plan", words[1..].join(" "), first, hint)
         })?;
         let plan = ThisMachine::to_read()
             .map_err(Into::into)
             .and_then(|mut machine| parsed.goal.plan(&mut machine));
         let plan = plan.map_err(|failure| {
             let hint = "`fullpipe tune status` and `fullpipe doctor` say what may be read here";
-            Refusal::new("tune_plan", "this host's settings", failure.message().english(), hint)
+            ToolRefusal::new("tune_plan", "this host's settings", failure.message().english(), hint)
         })?;
         Ok(agent::host_plan(&plan))
     }

@@ -1,8 +1,8 @@
 //! The protocol's side: what is asked, and how long somebody waits for it.
 
 use super::files::Files;
-use super::tools::{Question, all};
-use super::work::Work;
+use super::tools::{AgentTool, all};
+use super::work::ToolCall;
 use crate::failure::{Failure, Kind};
 use crate::sentence::Sentence;
 use fullpipe_kernel::run::sandbox::Interrupt;
@@ -97,7 +97,7 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(question) = Question::named(&request.name) else {
+        let Some(tool) = AgentTool::named(&request.name) else {
             let names: Vec<_> = all().into_iter().map(|tool| tool.name).collect();
             let told = format!("there is no such tool; there are {}", names.join(", "));
             return Err(ErrorData::invalid_params(told, None));
@@ -107,11 +107,11 @@ impl ServerHandler for Server {
             turn = Arc::clone(&self.turn).acquire_owned() => turn.map_err(internal)?,
             () = context.ct.cancelled() => return Err(internal("cancelled")),
         };
-        let work = Work::new(self.within).map_err(internal)?;
+        let work = ToolCall::new(self.within).map_err(internal)?;
         let (files, own) = (Arc::clone(&self.files), work.clone());
         let mut answer = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            question.answer(asked, &files, &own)
+            tool.answer(asked, &files, &own)
         });
         let mut ticks = tokio::time::interval(TICK);
         let mut told = 0;
@@ -136,7 +136,7 @@ impl ServerHandler for Server {
 }
 
 /// Tells how far it is, where that is asked for and there is something new.
-async fn tell_progress(context: &RequestContext<RoleServer>, work: &Work, told: &mut u64) {
+async fn tell_progress(context: &RequestContext<RoleServer>, work: &ToolCall, told: &mut u64) {
     let Some(token) = context.meta.get_progress_token() else { return };
     let (done, total) = work.progress();
     if done <= *told {

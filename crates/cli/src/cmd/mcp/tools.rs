@@ -3,8 +3,8 @@
 use super::captures::{Analyze, Compare, Explain};
 use super::files::Files;
 use super::host::{Calc, TunePlan, Why};
-use super::refusal::Refusal;
-use super::work::Work;
+use super::refusal::ToolRefusal;
+use super::work::ToolCall;
 use fullpipe_report::agent;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde::de::DeserializeOwned;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What a client may ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Question {
+pub enum AgentTool {
     Analyze,
     Explain,
     Why,
@@ -22,58 +22,58 @@ pub enum Question {
     TunePlan,
 }
 
-impl Question {
+impl AgentTool {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Question; 6] = [
-        Question::Analyze,
-        Question::Explain,
-        Question::Why,
-        Question::Compare,
-        Question::Calc,
-        Question::TunePlan,
+    pub const ALL: [AgentTool; 6] = [
+        AgentTool::Analyze,
+        AgentTool::Explain,
+        AgentTool::Why,
+        AgentTool::Compare,
+        AgentTool::Calc,
+        AgentTool::TunePlan,
     ];
 
     /// The tool of this name.
-    pub fn named(name: &str) -> Option<Question> {
-        Question::ALL.into_iter().find(|question| question.name() == name)
+    pub fn named(name: &str) -> Option<AgentTool> {
+        AgentTool::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
     const fn name(self) -> &'static str {
         match self {
-            Question::Analyze => "analyze",
-            Question::Explain => "explain",
-            Question::Why => "why",
-            Question::Compare => "compare",
-            Question::Calc => "calc",
-            Question::TunePlan => "tune_plan",
+            AgentTool::Analyze => "analyze",
+            AgentTool::Explain => "explain",
+            AgentTool::Why => "why",
+            AgentTool::Compare => "compare",
+            AgentTool::Calc => "calc",
+            AgentTool::TunePlan => "tune_plan",
         }
     }
 
     const fn description(self) -> &'static str {
         match self {
-            Question::Analyze => {
+            AgentTool::Analyze => {
                 "What limited each TCP connection of a packet capture: the verdict with its share \
                  and confidence, where the time went, who has to act and what would change it. \
                  Without connection: those that lost most; with it: all of one, with findings."
             }
-            Question::Explain => {
+            AgentTool::Explain => {
                 "Which packets the answer about one connection rests on: each with its number in \
                  the capture (Wireshark's), what is seen there, whose time it was. Without \
                  connection: the one that lost most."
             }
-            Question::Why => {
+            AgentTool::Why => {
                 "What limits this host's own TCP connections now, which process has them and which \
                  end must act, by the kernel's counters over some seconds. Changes nothing."
             }
-            Question::Compare => {
+            AgentTool::Compare => {
                 "Two captures (before and after a change: the connection that carried most of each) \
                  or two results of `fullpipe lab run --json`: figures of A and B, what limited them."
             }
-            Question::Calc => {
+            AgentTool::Calc => {
                 "What a path needs, by the kernels' laws: bandwidth-delay product, buffers, slow \
                  start, what default settings carry, what loss allows. Measures nothing."
             }
-            Question::TunePlan => {
+            AgentTool::TunePlan => {
                 "Which settings of this host fall short of a path, to which values they would go, \
                  and why. It is a plan: nothing is changed, and this server cannot."
             }
@@ -96,11 +96,11 @@ impl Question {
         let loss = json!({"type": "string", "description": "random loss: 0.1%"});
         let size = json!({"type": "string", "description": "6MiB, 1GB"});
         let (properties, required) = match self {
-            Question::Analyze => (
+            AgentTool::Analyze => (
                 json!({"file": file, "filter": filter, "connection": id, "skip": skip}),
                 json!(["file"]),
             ),
-            Question::Explain => (
+            AgentTool::Explain => (
                 json!({
                     "file": file, "filter": filter, "connection": id, "skip": skip,
                     "finding": {
@@ -110,11 +110,11 @@ impl Question {
                 }),
                 json!(["file"]),
             ),
-            Question::Compare => (
+            AgentTool::Compare => (
                 json!({"a": file, "b": file, "filter": filter, "connection_a": id, "connection_b": id}),
                 json!(["a", "b"]),
             ),
-            Question::Why => (
+            AgentTool::Why => (
                 json!({
                     "filter": {
                         "type": "string",
@@ -126,14 +126,14 @@ impl Question {
                 }),
                 json!([]),
             ),
-            Question::Calc => (
+            AgentTool::Calc => (
                 json!({
                     "rate": rate, "rtt": rtt, "loss": loss, "buffer": size, "file": size,
                     "kernel": {"type": "string", "description": "whose rules apply: 6.1"},
                 }),
                 json!(["rate", "rtt"]),
             ),
-            Question::TunePlan => (
+            AgentTool::TunePlan => (
                 json!({
                     "rate": rate, "rtt": rtt, "loss": loss, "memory": size,
                     "role": {"type": "string", "enum": ["sender", "receiver", "both"]},
@@ -154,12 +154,12 @@ impl Question {
     /// What it answers.
     fn output(self) -> Value {
         match self {
-            Question::Analyze => agent::analysis_schema(),
-            Question::Explain => agent::explanation_schema(),
-            Question::Why => agent::live_schema(),
-            Question::Compare => agent::compared_schema(),
-            Question::Calc => agent::calculation_schema(),
-            Question::TunePlan => agent::host_plan_schema(),
+            AgentTool::Analyze => agent::analysis_schema(),
+            AgentTool::Explain => agent::explanation_schema(),
+            AgentTool::Why => agent::live_schema(),
+            AgentTool::Compare => agent::compared_schema(),
+            AgentTool::Calc => agent::calculation_schema(),
+            AgentTool::TunePlan => agent::host_plan_schema(),
         }
     }
 
@@ -167,7 +167,7 @@ impl Question {
         let only_reads = ToolAnnotations::new()
             .read_only(true)
             .destructive(false)
-            .idempotent(self != Question::Why)
+            .idempotent(self != AgentTool::Why)
             .open_world(false);
         Tool::new(self.name(), self.description(), object(self.input()))
             .with_raw_output_schema(object(self.output()))
@@ -175,28 +175,33 @@ impl Question {
     }
 
     /// The answer; it may take long, and ends early with `work`.
-    pub fn answer(self, asked: Value, files: &Files, work: &Work) -> Result<Value, Refusal> {
+    pub fn answer(
+        self,
+        asked: Value,
+        files: &Files,
+        work: &ToolCall,
+    ) -> Result<Value, ToolRefusal> {
         match self {
-            Question::Analyze => self.read::<Analyze>(asked)?.run(files, work),
-            Question::Explain => self.read::<Explain>(asked)?.run(files, work),
-            Question::Why => self.read::<Why>(asked)?.run(work),
-            Question::Compare => self.read::<Compare>(asked)?.run(files, work),
-            Question::Calc => self.read::<Calc>(asked)?.run(),
-            Question::TunePlan => self.read::<TunePlan>(asked)?.run(),
+            AgentTool::Analyze => self.read::<Analyze>(asked)?.run(files, work),
+            AgentTool::Explain => self.read::<Explain>(asked)?.run(files, work),
+            AgentTool::Why => self.read::<Why>(asked)?.run(work),
+            AgentTool::Compare => self.read::<Compare>(asked)?.run(files, work),
+            AgentTool::Calc => self.read::<Calc>(asked)?.run(),
+            AgentTool::TunePlan => self.read::<TunePlan>(asked)?.run(),
         }
     }
 
-    fn read<T: DeserializeOwned>(self, asked: Value) -> Result<T, Refusal> {
+    fn read<T: DeserializeOwned>(self, asked: Value) -> Result<T, ToolRefusal> {
         serde_json::from_value(asked).map_err(|cause| {
             let hint = "give what the tool's input schema says";
-            Refusal::new(self.name(), "its arguments", cause, hint)
+            ToolRefusal::new(self.name(), "its arguments", cause, hint)
         })
     }
 }
 
 /// All tools, as a client gets them.
 pub fn all() -> Vec<Tool> {
-    Question::ALL.map(Question::tool).to_vec()
+    AgentTool::ALL.map(AgentTool::tool).to_vec()
 }
 
 fn object(value: Value) -> Arc<JsonObject> {

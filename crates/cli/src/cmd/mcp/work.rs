@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A run of a tool; clones are the same run.
 #[derive(Debug, Clone)]
-pub struct Work(Arc<Inner>);
+pub struct ToolCall(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -21,10 +21,10 @@ struct Inner {
     total: AtomicU64,
 }
 
-impl Work {
+impl ToolCall {
     /// A run that may read for so long.
-    pub fn new(within: Duration) -> std::result::Result<Work, Refused> {
-        Ok(Work(Arc::new(Inner {
+    pub fn new(within: Duration) -> std::result::Result<ToolCall, Refused> {
+        Ok(ToolCall(Arc::new(Inner {
             interrupt: Interrupt::new()?,
             deadline: clock::now() + within,
             done: AtomicU64::new(0),
@@ -66,7 +66,7 @@ impl Work {
 /// A source that is read for a run.
 pub struct Watched<R> {
     source: R,
-    work: Work,
+    work: ToolCall,
 }
 
 impl<R: Read> Read for Watched<R> {
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_source_ends_with_its_run() {
-        let work = Work::new(Duration::from_secs(60)).unwrap();
+        let work = ToolCall::new(Duration::from_secs(60)).unwrap();
         work.add_total(100);
         let mut source = work.watched(std::io::repeat(7));
         let mut buffer = [0; 10];
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(work.progress(), (10, 100));
         work.cancel();
         assert!(source.read(&mut buffer).is_err());
-        let late = Work::new(Duration::ZERO).unwrap();
+        let late = ToolCall::new(Duration::ZERO).unwrap();
         let refused = late.watched(std::io::repeat(7)).read(&mut buffer).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::TimedOut);
     }
