@@ -9,7 +9,7 @@ use fullpipe_host::WhyOptions;
 use fullpipe_host::tune::ThisMachine;
 use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_model::law::KernelVersion;
-use fullpipe_model::tune::{AgentTool, FileSheet, HostSettings, Path, sheet_for};
+use fullpipe_model::tune::{FileSheet, HostSettings, Path, Question, sheet_for};
 use fullpipe_model::units::{Bytes, Duration, Probability};
 use fullpipe_report::agent::{self, LiveLook};
 use serde::Deserialize;
