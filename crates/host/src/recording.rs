@@ -69,7 +69,10 @@ pub enum RecordError {
 impl RecordError {
     /// Whether the reader of a stream has gone, who has what he wanted.
     pub fn is_closed(&self) -> bool {
-        matches!(self, RecordError::Write { cause, .. } if cause.kind() == std::io::ErrorKind::BrokenPipe)
+        match self {
+            RecordError::Write { cause, .. } => cause.kind() == std::io::ErrorKind::BrokenPipe,
+            RecordError::Refused(_) => false,
+        }
     }
 }
 

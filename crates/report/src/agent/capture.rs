@@ -193,7 +193,7 @@ fn findings(explained: &DiagnosedConnection) -> Vec<Value> {
 }
 
 fn finding(direction: Direction, finding: &Finding) -> Value {
-    let reasons: Vec<_> = finding.reasons.iter().map(|reason| json(reason)).collect();
+    let reasons: Vec<_> = finding.reasons.iter().map(json).collect();
     let words: Vec<_> = reasons.iter().filter_map(|reason| reason.get("words")).collect();
     let changes: Vec<_> = finding.changes.iter().map(|change| change_of(&json(change))).collect();
     Value::Object(fields([

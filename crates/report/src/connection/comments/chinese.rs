@@ -81,7 +81,7 @@ impl CommentWords for Chinese {
         format!("窗口在此关闭，持续 {}：{owner}没有读取", rounded(length))
     }
 
-    fn from_here_on(&self, span: &AccountSpan, limit: Limit, direction: Direction) -> String {
+    fn held_now(&self, span: &AccountSpan, limit: Limit, direction: Direction) -> String {
         let way = match direction {
             Direction::ClientToServer => "客户端到服务器",
             Direction::ServerToClient => "服务器到客户端",

@@ -94,7 +94,7 @@ impl CommentWords for English {
         )
     }
 
-    fn from_here_on(&self, span: &AccountSpan, limit: Limit, direction: Direction) -> String {
+    fn held_now(&self, span: &AccountSpan, limit: Limit, direction: Direction) -> String {
         let way = match direction {
             Direction::ClientToServer => "client to server",
             Direction::ServerToClient => "server to client",

@@ -19,6 +19,8 @@ pub use place::{PlacedComment, PlacedComments, Placer};
 use super::account::{answer, rounded};
 use super::spoken;
 use crate::table::escape::in_line;
+use chinese::Chinese;
+use english::English;
 use fullpipe_flow::Language;
 use fullpipe_flow::account::{AccountSpan, Cause};
 use fullpipe_flow::capture::commented::{PACKET_MARK, SECTION_MARK};
@@ -103,7 +105,7 @@ impl CommentPlan {
     /// The same in another language.
     pub fn about_in(&self, language: Language) -> String {
         let count = self.connections;
-        let words = sentences::words(language);
+        let words = words(language);
         let mut lines = vec![format!("{SECTION_MARK}{}", words.connections(count))];
         let own = Language::ALL.into_iter().position(|one| one == language).unwrap_or_default();
         lines.extend(self.verdicts.iter().map(|(_, _, texts)| texts[own].clone()));
@@ -131,6 +133,14 @@ fn keep_longest(comments: &mut Vec<PlannedComment>, most: usize) -> u64 {
     dropped as u64
 }
 
+/// The sentences of a language.
+fn words(language: Language) -> &'static dyn CommentWords {
+    match language {
+        Language::English => &English,
+        Language::Chinese => &Chinese,
+    }
+}
+
 /// What is said of one connection, in a line.
 fn verdict(explained: &DiagnosedConnection, language: Language) -> String {
     let connection = &explained.connection;
@@ -140,7 +150,7 @@ fn verdict(explained: &DiagnosedConnection, language: Language) -> String {
     let account = explained.account();
     let answer = account.and_then(|account| answer(explained, &account, language));
     let answer = answer.as_ref().map(|answer| (answer.claim.as_str(), answer.who));
-    let told = sentences::words(language).verdict(answer);
+    let told = words(language).verdict(answer);
     in_line(&format!("#{id} {client} > {server}{spoken}: {told}")).into_owned()
 }
 
@@ -159,7 +169,7 @@ struct Said<'a> {
 
 impl<'a> Said<'a> {
     fn new(explained: &'a DiagnosedConnection, language: Language) -> Said<'a> {
-        let words = sentences::words(language);
+        let words = words(language);
         let account = explained.account();
         let waits = account.filter(|account| account.last_wait.is_some());
         let waits_until = waits.map(|account| explained.connection.start + account.time);
@@ -240,7 +250,7 @@ impl<'a> Said<'a> {
             by: Some(direction),
             kind: PacketKind::Data,
         };
-        let text = self.words.from_here_on(span, limit, direction);
+        let text = self.words.held_now(span, limit, direction);
         self.say(span, place, text, None);
     }
 

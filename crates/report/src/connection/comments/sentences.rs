@@ -1,7 +1,5 @@
 //! What is said at packets, in each language, and the names behind it.
 
-use super::chinese::Chinese;
-use super::english::English;
 use super::place::PacketKind;
 use crate::connection::account::in_words;
 use fullpipe_flow::Language;
@@ -33,14 +31,7 @@ pub(super) trait CommentWords {
     /// Where a window is shut.
     fn is_shut(&self, owner: &str, length: Duration) -> String;
     /// What holds data from here on.
-    fn from_here_on(&self, span: &AccountSpan, limit: Limit, direction: Direction) -> String;
-}
-
-pub(super) fn words(language: Language) -> &'static dyn CommentWords {
-    match language {
-        Language::English => &English,
-        Language::Chinese => &Chinese,
-    }
+    fn held_now(&self, span: &AccountSpan, limit: Limit, direction: Direction) -> String;
 }
 
 /// What was waited for, in the few words of a table.
