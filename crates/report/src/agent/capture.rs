@@ -2,8 +2,9 @@
 
 use super::schema::{bounded, integer, list, maybe, number, object, text, with_columns};
 use super::{AnswerFields, QuotedFrom, fields, fit, json, quoted, sentence};
+use crate::Layout;
 use crate::connection::account::{WaitAnswer, answer};
-use crate::connection::analysis::Report;
+use crate::connection::analysis::{self, Report};
 use fullpipe_flow::Language;
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, SubCause};
@@ -83,6 +84,10 @@ pub fn analysis(report: &Report, asked: Asked) -> Option<Value> {
         ("connections_total", json(report.total())),
         ("problem", report.problem.as_deref().map_or(Value::Null, problem)),
     ]);
+    let remarks = remarks(report);
+    if !remarks.is_empty() {
+        told.insert("remarks".into(), json(remarks));
+    }
     if report.counts.samples > 0 {
         told.insert("samples".into(), json(report.counts.samples));
     }
@@ -95,6 +100,21 @@ pub fn analysis(report: &Report, asked: Asked) -> Option<Value> {
         [only] if report.total() == 1 => Some(whole(told, only)),
         all => Some(listed(told, report, all, asked.skip)),
     }
+}
+
+/// What is to be known of the capture as a whole, so that nobody takes what is missing for lost.
+fn remarks(report: &Report) -> Vec<String> {
+    let counts = &report.counts;
+    let mut all = analysis::remarks(counts, Language::English);
+    for (count, what) in [
+        (counts.forced_out, Layout::default().labels().forced_out),
+        (counts.untracked, "packets are of connections beyond the limit, and left out"),
+    ] {
+        if count > 0 {
+            all.push(format!("{count} {what}"));
+        }
+    }
+    all
 }
 
 /// Why a capture was not read to its end. It may repeat what stands in a file.
@@ -118,7 +138,7 @@ fn listed(
     let left_out = fields([("connections", json(after))]);
     let more = "the connections that lost most come first: add how many are here to skip for the \
                 next, give filter for fewer, or connection (its id) for all of one";
-    fit(told, &["connections"], left_out, more)
+    fit(told, &["connections", "remarks"], left_out, more)
 }
 
 /// All of one connection.
@@ -138,7 +158,7 @@ fn whole(mut told: AnswerFields, explained: &DiagnosedConnection) -> Value {
     }
     let more = "the parts that took least are left out; `fullpipe analyze FILE --connection N \
                 --json` has them all";
-    fit(told, &["limits", "account", "sub_causes", "findings"], left_out, more)
+    fit(told, &["limits", "account", "sub_causes", "findings", "remarks"], left_out, more)
 }
 
 /// The columns of these names, what the ends said of themselves, and the answer.
@@ -252,6 +272,7 @@ pub fn analysis_schema() -> Value {
                 "problem",
                 super::schema::sentence(QuotedFrom::Capture, "why it was not read to its end"),
             ),
+            ("remarks", list(text("what is to be known of the capture as a whole"))),
             ("connections", list(of_row.clone())),
             ("connection", of_row),
             ("account", list(part_schema())),

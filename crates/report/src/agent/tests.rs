@@ -238,6 +238,22 @@ fn what_does_not_fit_is_counted_and_can_be_asked_for() {
 }
 
 #[test]
+fn what_is_missing_is_told() {
+    let [asks, says] = http("a.example", "curl/8.5.0", "nginx/1.22.1");
+    let mut report = report(&conversations(2, &asks, &says));
+    report.counts.forced_out = 7;
+    report.counts.dropped = Some(11);
+    report.problem = Some(format!("a.jsonl: line 3: unknown field `{MARK}`"));
+    let answer = analysis(&report, Asked::default()).unwrap();
+    check(&answer);
+    check_schema(&answer, &analysis_schema());
+    let remarks = answer["remarks"].to_string();
+    assert!(remarks.contains("7 connections were ended early"), "{remarks}");
+    assert!(remarks.contains("11 packets were dropped"), "{remarks}");
+    assert!(answer["problem"]["from_capture"].as_str().unwrap().contains(MARK), "{answer:#}");
+}
+
+#[test]
 fn a_calculation_has_the_sheets_numbers() {
     let path = Path::new(Rate::from_bits_per_sec(1_000_000_000), Duration::from_millis(146));
     let question = Question { path, buffer: None, kernel: None, loss: None };
