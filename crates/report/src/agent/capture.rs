@@ -253,7 +253,7 @@ fn sub_causes(explained: &DiagnosedConnection) -> Vec<Value> {
     told.collect()
 }
 
-/// The schema of [`analysis`].
+/// The schema of [`analysis()`].
 pub fn analysis_schema() -> Value {
     let mut row = with_columns(AnswerFields::new(), CONNECTIONS, &LISTED);
     row.extend(with_columns(AnswerFields::new(), CONNECTIONS, &DETAILED));

@@ -3,7 +3,7 @@
 //! Such a reader cannot tell a sentence of ours from one that a stranger wrote into a packet. So
 //! nothing that comes from a capture, a file or a process stands in a sentence here: it stands
 //! alone, under a key that begins with `from_`, in characters that mean nothing to anybody, and is
-//! short ([`quoted`]). Everything else is made of our own words and of numbers.
+//! short ([`quoted()`]). Everything else is made of our own words and of numbers.
 //!
 //! An answer has at most [`ANSWER_MAX`] bytes, whatever it is about. What does not fit is left out
 //! and counted, and the answer says how to ask for it ([`fit`]). Each kind of answer has its JSON
