@@ -16,7 +16,7 @@ mod choice;
 mod place;
 mod writer;
 
-pub use place::{FileRing, InMemory, OneFile, RecordPlace};
+pub use place::{FileRing, InMemory, OneFile, RecordPlace, Stream};
 
 use choice::Choice;
 use fullpipe_kernel::network::netlink::Netlink;
@@ -64,6 +64,16 @@ pub enum RecordError {
         /// Why.
         cause: std::io::Error,
     },
+}
+
+impl RecordError {
+    /// Whether the reader of a stream has gone, who has what he wanted.
+    pub fn is_closed(&self) -> bool {
+        match self {
+            RecordError::Write { cause, .. } => cause.kind() == std::io::ErrorKind::BrokenPipe,
+            RecordError::Refused(_) => false,
+        }
+    }
 }
 
 /// What was recorded.
@@ -189,7 +199,7 @@ impl Loop {
         stop: &AtomicBool,
         progress: &RecordingProgress,
     ) -> Result<Recorded, RecordError> {
-        let looked = self.look(stop, progress);
+        let looked = self.writer.begin_at_once().and_then(|()| self.look(stop, progress));
         // What was written until then is kept, whatever has happened.
         let completed = self.writer.complete();
         self.recorded.size = self.writer.size();

@@ -14,8 +14,10 @@
 //!   text of other tools; the answers of `fullpipe calc`.
 //! * [`graph`]: the graphs of a connection, in a terminal and as pictures.
 //! * [`page`]: the report as one HTML file.
+//! * [`agent`]: bounded answers for programs that read language.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 mod cells;
 pub mod connection;
 #[cfg(test)]

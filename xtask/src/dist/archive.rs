@@ -1,6 +1,6 @@
 //! Archives whose bytes depend on nothing but what is in them.
 
-use super::tree::packed;
+use super::tree::{SCHEMAS, packed};
 use super::{Architecture, Release, write};
 use anyhow::Context;
 use std::path::Path;
@@ -57,12 +57,13 @@ pub fn tarball(
     out: &Path,
 ) -> anyhow::Result<()> {
     /// Where each part stands in a package, and in the tarball.
-    const PARTS: [(&str, &str); 7] = [
+    const PARTS: [(&str, &str); 8] = [
         ("usr/share/bash-completion/completions", "completions"),
         ("usr/share/zsh/vendor-completions", "completions"),
         ("usr/share/fish/vendor_completions.d", "completions"),
         ("usr/lib/systemd/system", "systemd"),
         ("usr/share/doc/fullpipe", "doc"),
+        (SCHEMAS, "schema"),
         ("usr/share/man/man1", "man"),
         ("usr/share/man/zh_CN/man1", "man/zh_CN"),
     ];

@@ -1,7 +1,7 @@
 //! Every file of a package at the place where it is installed.
 
 use super::{Architecture, Release, files, fresh, output, run, write};
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use flate2::{Compression, write::GzEncoder};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,12 @@ pub struct Pages {
     man: Vec<(&'static str, PathBuf)>,
     /// For each shell, where its completions are installed, and what they are.
     completions: Vec<(&'static str, String)>,
+    /// The JSON Schemas of what it prints, by the names of their files.
+    schemas: Vec<(String, String)>,
 }
+
+/// Where the JSON Schemas are installed.
+pub const SCHEMAS: &str = "usr/share/fullpipe/schema";
 
 const MAN: [(&str, &str); 2] = [("en", "usr/share/man/man1"), ("zh", "usr/share/man/zh_CN/man1")];
 const SHELLS: [(&str, &str); 3] = [
@@ -24,7 +29,7 @@ const SHELLS: [(&str, &str); 3] = [
 ];
 
 impl Pages {
-    /// Asks the program for its man pages and completions.
+    /// Asks the program for its man pages, completions and schemas.
     pub fn written_by(program: &Path, release: &Release) -> anyhow::Result<Pages> {
         let mut man = Vec::new();
         for (language, place) in MAN {
@@ -37,8 +42,25 @@ impl Pages {
         let completions = SHELLS.iter().map(|(shell, place)| {
             Ok((*place, output(Command::new(program).args(["completions", shell]))?))
         });
-        Ok(Pages { man, completions: completions.collect::<anyhow::Result<_>>()? })
+        let completions = completions.collect::<anyhow::Result<_>>()?;
+        Ok(Pages { man, completions, schemas: schemas(program)? })
     }
+}
+
+/// The JSON Schema of every kind of row, and those of the questions and answers of `fullpipe mcp`.
+fn schemas(program: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let listed = output(Command::new(program).args(["schema", "--json"]))?;
+    let listed: Vec<serde_json::Value> = serde_json::from_str(&listed)?;
+    ensure!(!listed.is_empty(), "the program lists no schema");
+    let mut all = Vec::new();
+    for one in &listed {
+        let kind = one["kind"].as_str().context("a schema without a name")?;
+        let schema = output(Command::new(program).args(["schema", kind, "--json"]))?;
+        all.push((format!("{kind}.schema.json"), schema));
+    }
+    let tools = output(Command::new(program).args(["mcp", "--tools"]))?;
+    all.push(("mcp-tools.json".into(), tools));
+    Ok(all)
 }
 
 /// Lays the files of a package out below target/dist/NAME/root; returns that folder.
@@ -61,6 +83,9 @@ pub fn lay_out(
     }
     for (path, text) in &pages.completions {
         write(&root.join(path), text.as_bytes())?;
+    }
+    for (name, schema) in &pages.schemas {
+        write(&root.join(SCHEMAS).join(name), schema.as_bytes())?;
     }
     for (name, _) in files(&release.source.join("contrib/systemd"))? {
         let unit = release.read(&format!("contrib/systemd/{name}"))?;

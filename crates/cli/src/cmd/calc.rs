@@ -82,7 +82,8 @@ enum CalcAction {
 /// The highest rate that the laws are tested for.
 const RATE_MAX: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
 
-fn rate(text: &str) -> Result<Rate, Sentence> {
+/// A rate that the laws are tested for.
+pub(super) fn rate(text: &str) -> Result<Rate, Sentence> {
     let rate: Rate = text.parse().map_err(|error: ParseError| Sentence::from(&error))?;
     if !(Rate::from_bits_per_sec(1_000)..=RATE_MAX).contains(&rate) {
         return Err(Sentence::new(

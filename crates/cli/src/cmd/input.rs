@@ -3,6 +3,7 @@
 
 pub mod keys;
 mod pipe;
+pub mod records;
 pub mod twice;
 pub mod windows;
 

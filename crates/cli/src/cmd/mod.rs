@@ -16,6 +16,7 @@ mod keygen;
 mod lab;
 mod link;
 mod man;
+mod mcp;
 mod open_metrics;
 mod peer_keys;
 mod program;
@@ -78,6 +79,7 @@ Examples:
   fullpipe lab run my.toml --json --output results/  your own scenario, for other programs
   fullpipe window run -- CMD                      receive windows that follow the reader
   fullpipe link --rtt 80ms --loss 0.1% -- CMD     any program behind an emulated path
+  fullpipe mcp                                    answers for an assistant, by the Model Context Protocol
   fullpipe doctor                                 what works on this machine, and what would mend it
 
 Exit codes: 0 success; 1 the run failed, or it found the problem that it was asked to look for; 2 wrong usage; 3 a privilege or tool \
@@ -123,6 +125,7 @@ enum Command {
     Tune(Box<tune::Tune>),
     #[command(subcommand)]
     Window(Box<window::WindowCommand>),
+    Mcp(mcp::Mcp),
     Doctor(doctor::Doctor),
     Schema(schema::Schema),
     Man(man::Man),
@@ -165,6 +168,7 @@ impl Cli {
             Command::Get(get) => get.run(),
             Command::Tune(tune) => tune.run(),
             Command::Window(window) => window.run(),
+            Command::Mcp(mcp) => mcp.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Schema(schema) => schema.run(),
             Command::Man(man) => man.run(),
@@ -269,6 +273,7 @@ mod tests {
             &["keygen"],
             &["relay"],
             &["get"],
+            &["mcp"],
             &["doctor"],
             &["lab", "run"],
             &["link"],

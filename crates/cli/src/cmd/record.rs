@@ -9,7 +9,7 @@ use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
 use clap::Args;
 use fullpipe_host::recording::{
-    FileRing, OneFile, RecordError, RecordOptions, RecordPlace, Recording,
+    FileRing, OneFile, RecordError, RecordOptions, RecordPlace, Recording, Stream,
 };
 use fullpipe_host::trigger::{Trigger, TriggerWatch, Triggered};
 use fullpipe_kernel::host::clock;
@@ -20,6 +20,7 @@ use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_peer::PublicKey;
 use shown::{Bar, Outcome};
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::Command;
@@ -42,6 +43,8 @@ Examples:
   fullpipe record -- curl -o /dev/null https://example.org/large.iso
   fullpipe record db.example --port 5432 --for 30s --key my.key --server-key KEY
   fullpipe record --device eth0 --for 10s --json | jq .recorded
+  fullpipe record --port 443 -o - | wireshark -k -i -
+  ssh server sudo fullpipe record -o - | wireshark -k -i -
   fullpipe record --ring packets/ --size 200MB --port 443 --until 'goodput < 10mbit'
 
 Exit code with CMD: the program's (128 + n if signal n ended it). With --until and --for: 1 if it did not happen.")]
@@ -69,7 +72,8 @@ pub struct RecordCommand {
     /// How long to record [default: until Ctrl-C].
     #[arg(long = "for", value_name = "TIME", value_parser = span, conflicts_with = "command")]
     span: Option<Duration>,
-    /// The file to write; one that exists is replaced.
+    /// The file to write; one that exists is replaced. `-` is standard output: the packets while
+    /// they pass, for another program, and no answer.
     #[arg(short, long, value_name = "FILE", default_value = "recording.pcapng")]
     output: PathBuf,
     /// Write eight files and more in the folder DIR in place of one: the oldest goes when they have
@@ -143,9 +147,19 @@ impl RecordCommand {
     pub fn run(self) -> Result<u8, Failure> {
         let end = Interrupt::on_signals().map_err(super::why::failed)?;
         if let Some(far) = &self.far {
+            if self.is_stream() {
+                let told = Sentence::new(
+                    "record -o -: with HOST there are two files: name one",
+                    "record -o -：带 HOST 时有两个文件：请给出文件名",
+                );
+                return Err(Failure::new(Kind::Usage, told));
+            }
             return both::run(&self, far, &end);
         }
         let options = self.options(&self.host)?;
+        if self.is_stream() {
+            return self.stream(&options, &end);
+        }
         let recording = Recording::start(&options, self.place()?).map_err(failed)?;
         let (waited, code) = match &self.command[..] {
             [] => (self.wait(&recording, &end, self.span)?, 0),
@@ -170,6 +184,33 @@ impl RecordCommand {
                 "record：--until 所说的情况没有发生；请记录更长时间（--for）",
             );
             return Err(Failure::new(Kind::Run, told));
+        }
+        Ok(0)
+    }
+
+    /// Whether packets go to standard output.
+    fn is_stream(&self) -> bool {
+        self.ring.is_none() && self.output.as_os_str() == "-"
+    }
+
+    /// Passes packets on while they pass. Whoever reads them has them, so there is no answer.
+    fn stream(&self, options: &RecordOptions, end: &Interrupt) -> Result<u8, Failure> {
+        let is_mixed = self.json || !self.command.is_empty();
+        if is_mixed || std::io::stdout().is_terminal() {
+            let told = Sentence::new(
+                "record -o -: standard output has the packets and nothing else: pipe it into a program that reads \
+                 pcapng, without --json and CMD",
+                "record -o -：标准输出只有数据包：请用管道交给读取 pcapng 的程序，且不带 --json 和 CMD",
+            );
+            return Err(Failure::new(Kind::Usage, told));
+        }
+        let place = Stream::to("standard output", std::io::stdout(), self.size);
+        let recording = Recording::start(options, Box::new(place)).map_err(failed)?;
+        self.wait(&recording, end, self.span)?;
+        match recording.finish() {
+            Ok(recorded) => shown::tell_missing(&recorded),
+            Err(error) if error.is_closed() => {}
+            Err(error) => return Err(failed(error)),
         }
         Ok(0)
     }
@@ -204,7 +245,7 @@ impl RecordCommand {
             let opened = TriggerWatch::open(self.until.clone(), self.options(&self.host)?.filter);
             watch = Some(opened.map_err(super::why::failed)?);
         }
-        if span.is_none() {
+        if span.is_none() && !self.is_stream() {
             let place = self.ring.as_ref().unwrap_or(&self.output);
             let place = place.display();
             remark(&either(

@@ -10,6 +10,8 @@ mod status;
 mod undo;
 mod verify;
 
+pub(super) use path::Goal;
+
 use crate::failure::{Failure, Kind};
 use clap::Subcommand;
 use fullpipe_host::tune::{ApplyError, MachineError, UndoError};

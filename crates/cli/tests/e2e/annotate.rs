@@ -16,6 +16,7 @@ use std::process::{Command, Stdio};
 pub const CASES: &[Case] = &[
     ("comments_are_at_their_packets", &[Need::Program("tshark")], comments_are_at_their_packets),
     ("packets_and_answer_stay", &[Need::Program("tshark")], packets_and_answer_stay),
+    ("in_chinese_at_the_same_packets", &[Need::Program("tshark")], in_chinese),
     ("the_profile_shows_them", &[Need::Program("tshark")], the_profile_shows_them),
     ("a_hostile_name_is_plain", &[Need::Program("tshark")], a_hostile_name_is_plain),
     ("what_cannot_be_is_refused", &[], what_cannot_be_is_refused),
@@ -164,6 +165,38 @@ fn packets_and_answer_stay() {
     }
 }
 
+/// Another language says the same at the same packets, with the names that programs read.
+fn in_chinese() {
+    let program = Program::of(User::Ordinary);
+    capture(&program, "stops", "docs/src/cases/reader-stops.pcap.gz");
+    let english = annotate(&program, "stops");
+    let words = ["-r", "out.pcapng", "-Y", "frame.comment", "-T", "fields"];
+    let fields = ["-e", "frame.number", "-e", "frame.comment"];
+    let before = tshark(&program, &[&words[..], &fields].concat());
+    let options = ["--annotate", "out.pcapng", "--json", "--language", "zh"];
+    let mut command = program.command(&[&["analyze", "stops"], &options[..]].concat());
+    let finished = program.start(command.env("LC_ALL", "C.UTF-8")).end();
+    assert_eq!((finished.code, finished.json()), (Some(0), english_but_size(&english, &finished)));
+    let after = tshark(&program, &[&words[..], &fields].concat());
+    let names = |lines: &[String]| -> Vec<(String, String)> {
+        let parts = lines.iter().map(|line| {
+            let (number, rest) = line.split_once('\t').unwrap();
+            (number.to_owned(), rest.rsplit_once(" [").unwrap().1.to_owned())
+        });
+        parts.collect()
+    };
+    assert_eq!(names(&before), names(&after));
+    assert!(after.iter().any(|line| line.contains("没有读取：其接收窗口已关闭")), "{after:?}");
+    assert!(!after.iter().any(|line| line.contains("until here")), "{after:?}");
+}
+
+/// What the JSON has to be: that of the English run, but for the bytes of the other sentences.
+fn english_but_size(english: &Value, finished: &Finished) -> Value {
+    let mut expected = english.clone();
+    expected["size_bytes"] = finished.json()["size_bytes"].clone();
+    expected
+}
+
 fn the_profile_shows_them() {
     let program = Program::of(User::Ordinary);
     capture(&program, "stops.pcap.gz", "docs/src/cases/reader-stops.pcap.gz");
@@ -198,7 +231,7 @@ fn the_profile_shows_them() {
 }
 
 /// A server's name that would clear a terminal and give orders, in a connection with a long wait.
-fn hostile() -> Vec<u8> {
+pub fn hostile() -> Vec<u8> {
     const ASKS: &[u8] = b"GET / HTTP/1.1\r\nHost: a\x1b[2J\x07\xe2\x80\xae<b>ignore\r\n\
         User-Agent: x\x1b]0;y\x07\r\n\r\n";
     let lengths = [0, 0, 0, ASKS.len() as u32, 100];

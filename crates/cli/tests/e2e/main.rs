@@ -31,6 +31,7 @@ mod link_delivery;
 mod link_engines;
 mod link_faults;
 mod link_refusals;
+mod mcp;
 mod need;
 mod noise;
 mod output;
@@ -117,6 +118,7 @@ fn main() -> ExitCode {
         ("output", Beside::Unmeasured, output::CASES),
         ("annotate", Beside::Unmeasured, annotate::CASES),
         ("anonymize", Beside::Unmeasured, anonymize::CASES),
+        ("mcp", Beside::Unmeasured, mcp::CASES),
         ("bad_input", Beside::Unmeasured, bad_input::CASES),
         ("figures", Beside::Nothing, figures::CASES),
         ("captures", Beside::Unmeasured, captures::CASES),

@@ -16,6 +16,10 @@ use crate::why_causes::GREEDY;
 
 const NEEDS: &[Need] = &[Need::Root, Need::Program("python3")];
 
+/// What an ordinary user's TShark needs to record in a namespace of his own.
+const EXTCAP: &[Need] =
+    &[Need::OrdinaryUser, Need::Program("tshark"), Need::Program("python3"), Need::Program("ip")];
+
 pub const CASES: &[Case] = &[
     ("what_passes_is_recorded_and_answered", NEEDS, what_passes_is_recorded_and_answered),
     ("a_program_is_recorded_as_a_whole", NEEDS, a_program_is_recorded_as_a_whole),
@@ -24,6 +28,8 @@ pub const CASES: &[Case] = &[
     ("a_full_file_ends_it", NEEDS, a_full_file_ends_it),
     ("a_ring_keeps_the_newest", NEEDS, a_ring_keeps_the_newest),
     ("it_ends_soon_after_it_happened", NEEDS, it_ends_soon_after_it_happened),
+    ("packets_go_to_another_program", NEEDS, packets_go_to_another_program),
+    ("it_stands_among_wiresharks_interfaces", EXTCAP, it_stands_among_wiresharks_interfaces),
     ("without_the_privilege_it_says_so", &[Need::OrdinaryUser], without_the_privilege_it_says_so),
     ("what_makes_no_sense_is_refused", &[Need::Root], what_makes_no_sense_is_refused),
 ];
@@ -269,4 +275,93 @@ fn what_makes_no_sense_is_refused() {
         assert_eq!(refused.code, Some(code), "{words:?}: {refused:?}");
         assert!(refused.err.lines().count() == 1 && refused.out.is_empty(), "{refused:?}");
     }
+}
+
+/// A stream is a whole capture that has no name, and ends without a complaint when nobody reads it.
+fn packets_go_to_another_program() {
+    let (world, program) = (world(), Program::new());
+    let _peers = world.transfer(GREEDY, GREEDY);
+    let words = ["--port", "5001", "--for", "1s", "-o", "-"];
+    let mut command = program.command(&[&["record"], &words[..]].concat());
+    world.client.start_in(&mut command).unwrap();
+    let mut analyze = program.command(&["analyze", "-", "--json"]);
+    let mut recording = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let answer = program.start(analyze.stdin(recording.stdout.take().unwrap())).end();
+    assert_eq!(recording.wait().unwrap().code(), Some(0));
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let document = answer.json();
+    assert!(document["packets"].as_u64().unwrap() > 50, "{document:#}");
+    assert_eq!(document["connections"][0]["limits"][0]["limit"], "link", "{document:#}");
+    assert_eq!(document["dropped"], 0, "the end of the stream says so: {document:#}");
+    // Whoever reads no more ends it, long before its time.
+    let words = ["--port", "5001", "--for", "10m", "-o", "-"];
+    let mut command = program.command(&[&["record"], &words[..]].concat());
+    world.client.start_in(&mut command).unwrap();
+    let mut recording = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut first = [0; 4];
+    std::io::Read::read_exact(&mut recording.stdout.take().unwrap(), &mut first).unwrap();
+    assert_eq!(first, [0x0a, 0x0d, 0x0d, 0x0a], "a section's header");
+    assert_eq!(recording.wait().unwrap().code(), Some(0));
+    assert_eq!(files(&program), Vec::<PathBuf>::new());
+    for more in [&["--json"][..], &["--", "true"], &["db.example"]] {
+        let refused = record(&world, &program, &[&["-o", "-"], more].concat());
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+    }
+}
+
+/// Two transfers on loopback, on two ports, for as long as it is let.
+const ON_LOOPBACK: &str = "import socket, threading\n\
+    ready = threading.Semaphore(0)\n\
+    def serve(port):\n\
+    \x20   l = socket.create_server(('127.0.0.1', port)); ready.release()\n\
+    \x20   c, _ = l.accept()\n\
+    \x20   while c.recv(65536): pass\n\
+    def send(port):\n\
+    \x20   ready.acquire(); s = socket.create_connection(('127.0.0.1', port))\n\
+    \x20   while not threading.Event().wait(0.01): s.sendall(b'x' * 4096)\n\
+    for port in (5001, 5002): threading.Thread(target=serve, args=(port,), daemon=True).start()\n\
+    ready.acquire(); ready.acquire(); ready.release(2)\n\
+    threading.Thread(target=send, args=(5002,), daemon=True).start()\n\
+    send(5001)";
+
+/// TShark lists the interface, and gets the packets of the port that its option names.
+fn it_stands_among_wiresharks_interfaces() {
+    let program = Program::of(User::Ordinary);
+    let extcap = program.work().join("extcap");
+    fs::create_dir(&extcap).unwrap();
+    let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/wireshark/fullpipe-extcap");
+    fs::copy(from, extcap.join("fullpipe-extcap")).unwrap();
+    let script = "ip link set lo up; python3 -c \"$ON_LOOPBACK\" & transfer=$!\n\
+        tshark -D; tshark -i fullpipe -o extcap.fullpipe.port:5001 -c 40 -w \"$PLACE/out.pcapng\"\n\
+        ended=$?; kill $transfer; exit $ended";
+    let mut command = program.command_by(&[
+        "unshare",
+        "--net",
+        "--user",
+        "--map-current-user",
+        "--keep-caps",
+        "sh",
+        "-c",
+        script,
+    ]);
+    command
+        .env("ON_LOOPBACK", ON_LOOPBACK)
+        .env("PLACE", program.tmp())
+        .env("FULLPIPE", program.binary())
+        .env("HOME", program.tmp())
+        .env("XDG_CONFIG_HOME", program.tmp())
+        .env("WIRESHARK_EXTCAP_DIR", &extcap);
+    let finished = program.start(&mut command).end();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.out.contains("fullpipe (Record with fullpipe"), "{finished:?}");
+    let out = program.tmp().join("out.pcapng");
+    let document = analyzed(&program, out.to_str().unwrap());
+    assert_eq!(document["packets"], 40, "{document:#}");
+    let all = document["connections"].as_array().unwrap();
+    for one in all {
+        let ends = [&one["client"], &one["server"]].map(|end| end.as_str().unwrap());
+        assert!(ends.iter().any(|end| end.ends_with(":5001")), "{document:#}");
+    }
+    let file = fs::read(out).unwrap();
+    assert!(!all.is_empty() && !file.windows(20).any(|part| part == [b'x'; 20]));
 }

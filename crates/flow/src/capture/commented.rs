@@ -44,7 +44,7 @@ impl CommentedFile {
     pub fn record(
         &mut self,
         record: &FileRecord<'_>,
-        comments: &[String],
+        comments: &[impl AsRef<str>],
         out: &mut Vec<u8>,
     ) -> bool {
         let Some(is_big_endian) = record.block_is_big_endian else {
@@ -87,7 +87,12 @@ impl CommentedFile {
     }
 
     /// Appends a packet of a file that has no blocks.
-    fn packet(&mut self, packet: &Packet<'_>, comments: &[String], out: &mut Vec<u8>) -> bool {
+    fn packet(
+        &mut self,
+        packet: &Packet<'_>,
+        comments: &[impl AsRef<str>],
+        out: &mut Vec<u8>,
+    ) -> bool {
         self.section(out);
         if !self.has_interface {
             write_ng::interface("", packet.link_type, out);
@@ -124,7 +129,7 @@ impl Block<'_> {
     }
 
     /// Appends it with `comments` in front of its options, which begin at `options`.
-    fn write(self, options: usize, comments: &[String], out: &mut Vec<u8>) {
+    fn write(self, options: usize, comments: &[impl AsRef<str>], out: &mut Vec<u8>) {
         let end = self.bytes.len().saturating_sub(4);
         if options > end {
             // No block that our reader accepts, but for a section header that is too short.
@@ -136,6 +141,7 @@ impl Block<'_> {
         let start = out.len();
         out.extend(head);
         for comment in comments {
+            let comment = comment.as_ref();
             let comment = &comment.as_bytes()[..cut(comment)];
             out.extend(self.half(COMMENT));
             out.extend(self.half(comment.len() as u16));

@@ -80,6 +80,16 @@ impl JsonSchema {
         self
     }
 
+    /// A flat object that has the columns of these names, in this order, as a line of rows.
+    pub fn of_chosen<K: Record>(what: &str, columns: &[Column<K>], names: &[&str]) -> Self {
+        let mut schema = JsonSchema { description: what.into(), ..Self::object() };
+        let chosen = names.iter().filter_map(|name| columns.iter().find(|one| one.name == *name));
+        for column in chosen {
+            schema.put(column.name, Self::value(column));
+        }
+        schema
+    }
+
     /// The same with a list of such objects under `name`.
     pub fn with_list(mut self, name: &'static str, items: JsonSchema) -> Self {
         let list = JsonSchema {

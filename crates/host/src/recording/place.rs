@@ -30,6 +30,11 @@ pub trait RecordPlace: Send {
 
     /// Whether there is a file after one that is full.
     fn goes_on(&self) -> bool;
+
+    /// Whether somebody waits for the file's first bytes, before there is a packet.
+    fn begins_at_once(&self) -> bool {
+        false
+    }
 }
 
 /// One file, which has no name until it is complete.
@@ -76,6 +81,47 @@ impl RecordPlace for OneFile {
 
     fn goes_on(&self) -> bool {
         false
+    }
+}
+
+/// A stream to another program, which reads packets while they pass.
+pub struct Stream {
+    name: String,
+    sink: Box<dyn Write + Send>,
+    max: Bytes,
+}
+
+impl Stream {
+    /// A stream of at most `max` bytes to `sink`, which messages call `name`.
+    pub fn to(name: impl Into<String>, sink: impl Write + Send + 'static, max: Bytes) -> Stream {
+        Stream { name: name.into(), sink: Box::new(sink), max }
+    }
+}
+
+impl RecordPlace for Stream {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+        let written = self.sink.write_all(bytes).and_then(|()| self.sink.flush());
+        written.map_err(|cause| RecordError::Write { place: self.name.clone(), cause })
+    }
+
+    fn complete(&mut self) -> Result<(), RecordError> {
+        Ok(())
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn file_max(&self) -> Bytes {
+        self.max
+    }
+
+    fn goes_on(&self) -> bool {
+        false
+    }
+
+    fn begins_at_once(&self) -> bool {
+        true
     }
 }
 

@@ -143,3 +143,28 @@ fn a_connection_of_this_host_is_recorded_as_a_whole() {
     assert!(packets.is_sorted() && packets.iter().any(|(_, length)| *length >= 54 + WORDS.len()));
     assert!(!file.windows(WORDS.len()).any(|part| part == WORDS), "no payload is kept");
 }
+
+/// Whoever reads a stream gets its beginning before there is a packet, and a whole capture.
+#[test]
+fn a_stream_begins_at_once_and_ends_whole() {
+    let (mut near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+    near.set_nonblocking(true).unwrap();
+    let mut writer = Writer::new(Box::new(Stream::to("pipe", far, FILE_MAX)));
+    writer.begin_at_once().unwrap();
+    let mut file = vec![0; 4096];
+    let first = near.read(&mut file).unwrap();
+    assert!(first >= 28 && file.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]), "a section's header");
+    file.truncate(first);
+    assert!(writer.packet(&seen(&[0; 80], 1, 1)).unwrap());
+    writer.complete().unwrap();
+    drop(writer);
+    near.set_nonblocking(false).unwrap();
+    near.read_to_end(&mut file).unwrap();
+    let (packets, dropped) = read(&file);
+    assert_eq!((packets.len(), dropped), (1, Some(0)));
+    // A reader who has gone is told apart from a disk that is full.
+    let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+    drop(near);
+    let mut writer = Writer::new(Box::new(Stream::to("pipe", far, FILE_MAX)));
+    assert!(writer.begin_at_once().unwrap_err().is_closed());
+}

@@ -91,6 +91,14 @@ impl Writer {
         Ok(true)
     }
 
+    /// Begins the file where somebody waits for that.
+    pub(super) fn begin_at_once(&mut self) -> Result<(), RecordError> {
+        if self.place.begins_at_once() {
+            self.begin();
+        }
+        self.flush()
+    }
+
     /// Begins a file, with the interfaces that are known.
     fn begin(&mut self) {
         if self.is_open {

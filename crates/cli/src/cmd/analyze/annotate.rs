@@ -4,16 +4,17 @@
 //! to, and to be written. So memory follows the comments, and not the capture.
 
 use super::{Analyze, tell};
+use crate::cmd::input::records::each_record;
 use crate::cmd::input::twice::{CopyError, TwiceRead};
 use crate::cmd::report::not_written;
 use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
 use crate::terminal::{language, print, print_json};
 use fullpipe_analyze::{Capture, Error};
-use fullpipe_flow::Intake;
 use fullpipe_flow::capture::commented::CommentedFile;
-use fullpipe_flow::capture::{FileRecord, ReadError, Reader, Summary, Unpack};
+use fullpipe_flow::capture::{FileRecord, ReadError, Summary};
 use fullpipe_flow::schema::Version;
+use fullpipe_flow::{Intake, Language};
 use fullpipe_kernel::file::folder::Pending;
 use fullpipe_model::units::Bytes;
 use fullpipe_report::connection::analysis::remarks;
@@ -64,8 +65,10 @@ pub fn run(analyze: &Analyze, output: &Path) -> Result<u8, Failure> {
     let mut pending = Pending::nameless_at(output).map_err(|cause| work.not_written(&cause))?;
     let (plan, is_whole) = work.plan()?;
     let about = plan.about();
+    // What programs read is in English, whatever the comments are.
+    let told = if analyze.json { plan.about_in(Language::English) } else { about.clone() };
     let placed = work.place(plan)?;
-    let (packets, size_bytes) = work.write(about.clone(), &placed, &mut pending)?;
+    let (packets, size_bytes) = work.write(about, &placed, &mut pending)?;
     pending.commit().map_err(|cause| work.not_written(&cause))?;
     let annotated = AnnotatedCapture {
         schema: Version::default(),
@@ -75,7 +78,7 @@ pub fn run(analyze: &Analyze, output: &Path) -> Result<u8, Failure> {
         comments: placed.count,
         commented_packets: placed.packets() as u64,
         left_out: placed.left_out,
-        about,
+        about: told,
     };
     if analyze.json {
         print_json(&annotated)?;
@@ -126,7 +129,7 @@ impl Work<'_> {
         let reader = self.source.reader().map_err(|cause| self.not_read(cause.into()))?;
         let capture = Capture::reader(name, reader);
         let mut connections = capture.connections_without_findings(&self.analyze.options());
-        let mut plan = CommentPlan::default();
+        let mut plan = CommentPlan::in_language(language());
         while let Some(round) = connections.next_round() {
             round.iter().for_each(|explained| plan.add(explained));
         }
@@ -194,31 +197,9 @@ impl Work<'_> {
 
     fn read(
         &self,
-        mut each: impl FnMut(u64, &FileRecord<'_>) -> std::io::Result<()>,
+        each: impl FnMut(u64, &FileRecord<'_>) -> std::io::Result<()>,
     ) -> Result<Summary, CopyError> {
-        let mut bytes = self.source.reader().and_then(Unpack::new).map_err(ReadError::from)?;
-        let (mut reader, mut number) = (Reader::new(), 0);
-        let mut read = Ok(1);
-        while matches!(read, Ok(1..)) {
-            read = reader.fill(&mut bytes).map_err(ReadError::from);
-            loop {
-                match reader.next_record() {
-                    Ok(Some(record)) => {
-                        number += u64::from(record.packet.is_some());
-                        each(number, &record).map_err(CopyError::Write)?;
-                    }
-                    Ok(None) => break,
-                    Err(error) => {
-                        read = Err(error);
-                        break;
-                    }
-                }
-            }
-        }
-        match read {
-            Err(cause) if number == 0 => Err(cause.into()),
-            _ => Ok(reader.finish()),
-        }
+        each_record(self.source.reader().map_err(ReadError::from)?, each)
     }
 
     fn not_read(&self, cause: ReadError) -> Failure {

@@ -121,23 +121,8 @@ impl Outcome<'_> {
     fn in_words(&self) -> String {
         let Recorded { packets, size, dropped, is_full, files, .. } = &self.recorded;
         let span = self.recorded.span();
-        let lost = match dropped {
-            0 => either("none was dropped", "没有丢弃").to_owned(),
-            _ => either(
-                format!(
-                    "{dropped} more were dropped, as this machine was too busy to keep up: record \
-                     fewer with --port, --host or --device"
-                ),
-                format!(
-                    "另有 {dropped} 个因本机太忙而丢弃：请用 --port、--host 或 --device 少记录一些"
-                ),
-            ),
-        };
-        let full = if *is_full {
-            either("; the file is full, and --size allows more", "；文件已满，--size 可以放宽")
-        } else {
-            ""
-        };
+        let lost = lost(*dropped);
+        let full = full(*is_full);
         let place = match &files[..] {
             [only] => only.display().to_string(),
             [first, .., last] => {
@@ -149,5 +134,36 @@ impl Outcome<'_> {
             format!("recorded {packets} packets in {span}, {size}: {place}; {lost}{full}"),
             format!("{span} 内记录了 {packets} 个数据包，{size}：{place}；{lost}{full}"),
         )
+    }
+}
+
+/// Says what is missing in a stream; nothing, where nothing is.
+pub fn tell_missing(recorded: &Recorded) {
+    if recorded.dropped > 0 || recorded.is_full {
+        let (lost, full) = (lost(recorded.dropped), full(recorded.is_full));
+        remark(&format!("fullpipe: record: {lost}{full}"));
+    }
+}
+
+fn lost(dropped: u64) -> String {
+    match dropped {
+        0 => either("none was dropped", "没有丢弃").to_owned(),
+        _ => either(
+            format!(
+                "{dropped} more were dropped, as this machine was too busy to keep up: record \
+                 fewer with --port, --host or --device"
+            ),
+            format!(
+                "另有 {dropped} 个因本机太忙而丢弃：请用 --port、--host 或 --device 少记录一些"
+            ),
+        ),
+    }
+}
+
+fn full(is_full: bool) -> &'static str {
+    if is_full {
+        either("; the file is full, and --size allows more", "；文件已满，--size 可以放宽")
+    } else {
+        ""
     }
 }

@@ -9,14 +9,18 @@
 //! Each comment ends with names for programs: `[finding=window_shut owner=client_application]`, or
 //! `limit=` where data was on its way.
 
+mod chinese;
+mod english;
 mod place;
 mod sentences;
 
-pub use place::{PlacedComments, Placer};
+pub use place::{PlacedComment, PlacedComments, Placer};
 
 use super::account::{answer, rounded};
 use super::spoken;
 use crate::table::escape::in_line;
+use chinese::Chinese;
+use english::English;
 use fullpipe_flow::Language;
 use fullpipe_flow::account::{AccountSpan, Cause};
 use fullpipe_flow::capture::commented::{PACKET_MARK, SECTION_MARK};
@@ -25,6 +29,7 @@ use fullpipe_flow::diagnosis::{DiagnosedConnection, Rank};
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::units::{Duration, Instant};
 use place::{CommentPlace, PacketKind, When};
+use sentences::CommentWords;
 use std::net::SocketAddr;
 
 /// Comments of one connection.
@@ -43,6 +48,8 @@ struct PlannedComment {
     ends: [SocketAddr; 2],
     place: CommentPlace,
     text: String,
+    /// What it is about.
+    span: AccountSpan,
     /// What is said at the connection's last packet where no packet ended the wait.
     unended: Option<String>,
     /// The first packet that came when it was time, where that was of another kind.
@@ -51,28 +58,36 @@ struct PlannedComment {
     length: Duration,
 }
 
-/// What is to be said of a capture.
+/// What is to be said of a capture, in one language.
 #[derive(Debug, Default)]
 pub struct CommentPlan {
+    language: Language,
     comments: Vec<PlannedComment>,
-    /// The sentences about the connections that lost most, each with its place among them.
-    verdicts: Vec<(Rank, u64, String)>,
+    /// The sentences about the connections that lost most, in each language, each with its place
+    /// among them.
+    verdicts: Vec<(Rank, u64, [String; 2])>,
     connections: u64,
     left_out: u64,
 }
 
 impl CommentPlan {
+    /// A plan in this language. The names for programs are the same in each.
+    pub fn in_language(language: Language) -> CommentPlan {
+        CommentPlan { language, ..CommentPlan::default() }
+    }
+
     /// Adds a connection. It needs its spans: see [`fullpipe_flow::Config::spans`].
     pub fn add(&mut self, explained: &DiagnosedConnection) {
         self.connections += 1;
         let place = (explained.rank(), explained.connection.id);
         let last = self.verdicts.last().filter(|_| self.verdicts.len() >= VERDICTS);
         if last.is_none_or(|(rank, id, _)| place < (*rank, *id)) {
-            self.verdicts.push((place.0, place.1, verdict(explained)));
+            let told = Language::ALL.map(|language| verdict(explained, language));
+            self.verdicts.push((place.0, place.1, told));
             self.verdicts.sort();
             self.verdicts.truncate(VERDICTS);
         }
-        let mut own = Said::new(explained);
+        let mut own = Said::new(explained, self.language);
         explained.spans().iter().for_each(|span| own.span(span));
         self.left_out += own.left_out + keep_longest(&mut own.comments, OF_ONE);
         self.comments.append(&mut own.comments);
@@ -84,15 +99,19 @@ impl CommentPlan {
     /// The comment about the whole capture: the verdict of each connection, those first that lost
     /// most.
     pub fn about(&self) -> String {
+        self.about_in(self.language)
+    }
+
+    /// The same in another language.
+    pub fn about_in(&self, language: Language) -> String {
         let count = self.connections;
-        let mut lines = vec![match count {
-            1 => format!("{SECTION_MARK}1 TCP connection"),
-            _ => format!("{SECTION_MARK}{count} TCP connections"),
-        }];
-        lines.extend(self.verdicts.iter().map(|(_, _, text)| text.clone()));
+        let words = words(language);
+        let mut lines = vec![format!("{SECTION_MARK}{}", words.connections(count))];
+        let own = Language::ALL.into_iter().position(|one| one == language).unwrap_or_default();
+        lines.extend(self.verdicts.iter().map(|(_, _, texts)| texts[own].clone()));
         let more = count - self.verdicts.len() as u64;
         if more > 0 {
-            lines.push(format!("{more} more"));
+            lines.push(words.more(more));
         }
         lines.join("\n")
     }
@@ -114,24 +133,31 @@ fn keep_longest(comments: &mut Vec<PlannedComment>, most: usize) -> u64 {
     dropped as u64
 }
 
+/// The sentences of a language.
+fn words(language: Language) -> &'static dyn CommentWords {
+    match language {
+        Language::English => &English,
+        Language::Chinese => &Chinese,
+    }
+}
+
 /// What is said of one connection, in a line.
-fn verdict(explained: &DiagnosedConnection) -> String {
+fn verdict(explained: &DiagnosedConnection, language: Language) -> String {
     let connection = &explained.connection;
     let (id, client, server) = (connection.id, connection.client, connection.server);
-    let spoken = spoken(connection, Language::English);
+    let spoken = spoken(connection, language);
     let spoken = spoken.map(|spoken| format!(" ({spoken})")).unwrap_or_default();
     let account = explained.account();
-    let answer = account.and_then(|account| answer(explained, &account, Language::English));
-    let told = match answer {
-        Some(answer) => format!("{}; who must act: {}", answer.claim, answer.who),
-        None => "nothing held it up".into(),
-    };
+    let answer = account.and_then(|account| answer(explained, &account, language));
+    let answer = answer.as_ref().map(|answer| (answer.claim.as_str(), answer.who));
+    let told = words(language).verdict(answer);
     in_line(&format!("#{id} {client} > {server}{spoken}: {told}")).into_owned()
 }
 
 /// What is said of a connection at its packets.
 struct Said<'a> {
     explained: &'a DiagnosedConnection,
+    words: &'static dyn CommentWords,
     comments: Vec<PlannedComment>,
     left_out: u64,
     /// What holds each direction's data.
@@ -142,12 +168,13 @@ struct Said<'a> {
 }
 
 impl<'a> Said<'a> {
-    fn new(explained: &'a DiagnosedConnection) -> Said<'a> {
+    fn new(explained: &'a DiagnosedConnection, language: Language) -> Said<'a> {
+        let words = words(language);
         let account = explained.account();
         let waits = account.filter(|account| account.last_wait.is_some());
         let waits_until = waits.map(|account| explained.connection.start + account.time);
         let (comments, limits) = (Vec::new(), [None; 2]);
-        Said { explained, comments, left_out: 0, limits, had_loss: false, waits_until }
+        Said { explained, words, comments, left_out: 0, limits, had_loss: false, waits_until }
     }
 
     fn span(&mut self, span: &AccountSpan) {
@@ -164,12 +191,9 @@ impl<'a> Said<'a> {
         let Some((kind, by)) = sentences::ends_with(span) else { return };
         let until = span.start + span.length;
         let is_unended = self.waits_until.is_some_and(|end| until >= end);
-        let told = sentences::wait(span);
-        let text = format!("{} until here: {told}", rounded(span.length));
-        let unended = is_unended.then(|| {
-            let length = rounded(span.length);
-            format!("{length} by the end of the capture, with no end in sight: {told}")
-        });
+        let told = self.words.wait(span);
+        let text = self.words.until_here(span.length, &told);
+        let unended = is_unended.then(|| self.words.unended(span.length, &told));
         let place = CommentPlace { when: When::Ended(until), by, kind };
         self.say(span, place, text, unended);
         self.beginning(span);
@@ -181,14 +205,14 @@ impl<'a> Said<'a> {
         let from = span.start + Duration::from_nanos(1);
         let when = When::Within(from, span.start + span.length);
         let place = CommentPlace { when, by: None, kind: PacketKind::Data };
-        let text = "the first data that was lost is sent again here".into();
+        let text = self.words.first_loss();
         self.say(span, place, text, None);
     }
 
     /// The packet with which a wait begins, where that tells something.
     fn beginning(&mut self, span: &AccountSpan) {
         let until = span.start + span.length;
-        let (length, owner) = (rounded(span.length), sentences::owner(span.owner));
+        let (length, owner) = (span.length, self.words.owner(span.owner));
         match span.cause {
             Cause::ServerThinks => {
                 let place = CommentPlace {
@@ -196,7 +220,7 @@ impl<'a> Said<'a> {
                     by: Some(Direction::ClientToServer),
                     kind: PacketKind::Data,
                 };
-                let text = format!("{owner} has this request, and does not answer for {length}");
+                let text = self.words.is_asked(&owner, length);
                 self.say(span, place, text, None);
             }
             Cause::WindowShut => {
@@ -205,9 +229,7 @@ impl<'a> Said<'a> {
                     by: Some(sentences::sent_by(span.owner)),
                     kind: PacketKind::ZeroWindow,
                 };
-                let text = format!(
-                    "the window is shut here, and stays so for {length}: {owner} does not read"
-                );
+                let text = self.words.is_shut(&owner, length);
                 self.say(span, place, text, None);
             }
             _ => {}
@@ -228,7 +250,7 @@ impl<'a> Said<'a> {
             by: Some(direction),
             kind: PacketKind::Data,
         };
-        let text = format!("from here on, {}", sentences::held(span, limit, direction));
+        let text = self.words.held_now(span, limit, direction);
         self.say(span, place, text, None);
     }
 
@@ -247,8 +269,8 @@ impl<'a> Said<'a> {
         });
         let Some(text) = text else { return };
         let ends = [connection.client, connection.server];
-        let (first_of_any, length) = (None, span.length);
-        let comment = PlannedComment { ends, place, text, unended, first_of_any, length };
+        let (span, first_of_any, length) = (*span, None, span.length);
+        let comment = PlannedComment { ends, place, text, span, unended, first_of_any, length };
         self.comments.push(comment);
         if self.comments.len() >= 4 * OF_ONE {
             self.left_out += keep_longest(&mut self.comments, 2 * OF_ONE);

@@ -1,6 +1,7 @@
 //! Finds the packets that comments belong to.
 
 use super::{PlannedComment, WORTH_TELLING};
+use fullpipe_flow::account::AccountSpan;
 use fullpipe_flow::capture::segment::{Flags, Segment};
 use fullpipe_flow::connection::Direction;
 use fullpipe_model::units::{Duration, Instant};
@@ -74,10 +75,33 @@ impl PacketKind {
     }
 }
 
+/// What is said at a packet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlacedComment {
+    /// All of it, with the names for programs.
+    pub text: String,
+    /// What it is about.
+    pub span: AccountSpan,
+}
+
+impl PlacedComment {
+    /// The sentence alone, without the connection before it and the names behind it.
+    pub fn sentence(&self) -> &str {
+        let said = self.text.split_once(": ").map_or(&*self.text, |(_, said)| said);
+        said.rsplit_once(" [").map_or(said, |(said, _)| said)
+    }
+}
+
+impl AsRef<str> for PlacedComment {
+    fn as_ref(&self) -> &str {
+        &self.text
+    }
+}
+
 /// Comments by the numbers of their packets.
 #[derive(Debug, Default)]
 pub struct PlacedComments {
-    by_packet: BTreeMap<u64, Vec<String>>,
+    by_packet: BTreeMap<u64, Vec<PlacedComment>>,
     /// How many there are.
     pub count: u64,
     /// How many were too many, or have no packet.
@@ -86,8 +110,13 @@ pub struct PlacedComments {
 
 impl PlacedComments {
     /// Those of a packet, counted from 1.
-    pub fn of(&self, number: u64) -> &[String] {
+    pub fn of(&self, number: u64) -> &[PlacedComment] {
         self.by_packet.get(&number).map_or(&[], Vec::as_slice)
+    }
+
+    /// All of them, each with the number of its packet, in the order of the capture.
+    pub fn all(&self) -> impl Iterator<Item = (u64, &PlacedComment)> {
+        self.by_packet.iter().flat_map(|(number, own)| own.iter().map(|one| (*number, one)))
     }
 
     /// How many packets have one or more.
@@ -95,10 +124,10 @@ impl PlacedComments {
         self.by_packet.len()
     }
 
-    fn add(&mut self, number: u64, text: String) {
+    fn add(&mut self, number: u64, comment: PlacedComment) {
         let own = self.by_packet.entry(number).or_default();
-        if !own.contains(&text) {
-            own.push(text);
+        if !own.iter().any(|other| other.text == comment.text) {
+            own.push(comment);
             self.count += 1;
         }
     }
@@ -147,7 +176,7 @@ impl Placer {
         let Some(ports) = self.connections.get_mut(&ends) else { return };
         while let Some(comment) = ports.later.pop_if(|one| one.place.when.is_due(at)) {
             match comment.place.when {
-                When::Last(_) => self.placed.or_left_out(ports.last_of(&comment), comment.text),
+                When::Last(_) => self.placed.or_left_out(ports.last_of(&comment), comment.placed()),
                 _ => ports.waiting.push(comment),
             }
         }
@@ -174,7 +203,7 @@ impl Placer {
             }
             let comment = ports.waiting.swap_remove(index);
             let found = if is_too_late { comment.otherwise(number) } else { Some(number) };
-            self.placed.or_left_out(found, comment.text);
+            self.placed.or_left_out(found, comment.placed());
         }
         let end = usize::from(segment.source != ends[0]);
         for kind in PacketKind::ALL.into_iter().filter(|kind| kind.is(segment)) {
@@ -188,14 +217,16 @@ impl Placer {
             let last = ports.last.iter().filter_map(|kinds| kinds[PacketKind::Any as usize]).max();
             let Ports { ref later, ref waiting, .. } = ports;
             for comment in later.iter().chain(waiting).cloned() {
-                let (number, text) = match (comment.place.when, comment.unended.clone()) {
-                    (When::Last(_), _) => (ports.last_of(&comment), comment.text),
-                    (_, Some(unended)) => (last, unended),
-                    _ => {
-                        (comment.first_of_any.and_then(|one| comment.otherwise(one)), comment.text)
-                    }
+                let number = match (comment.place.when, &comment.unended) {
+                    (When::Last(_), _) => ports.last_of(&comment),
+                    (_, Some(_)) => last,
+                    _ => comment.first_of_any.and_then(|one| comment.otherwise(one)),
                 };
-                self.placed.or_left_out(number, text);
+                let is_unended = !matches!(comment.place.when, When::Last(_));
+                let unended = comment.unended.clone().filter(|_| is_unended);
+                let said = comment.placed();
+                let text = unended.unwrap_or(said.text);
+                self.placed.or_left_out(number, PlacedComment { text, ..said });
             }
         }
         self.placed
@@ -208,6 +239,11 @@ impl PlannedComment {
         WORTH_TELLING.max(Duration::from_nanos(self.length.as_nanos() / 10))
     }
 
+    /// What is said where it is placed.
+    fn placed(self) -> PlacedComment {
+        PlacedComment { text: self.text, span: self.span }
+    }
+
     /// Its packet where none is of its kind, as of a packet of any kind.
     fn otherwise(&self, number: u64) -> Option<u64> {
         let is_wait = matches!(self.place.when, When::Ended(_));
@@ -216,9 +252,9 @@ impl PlannedComment {
 }
 
 impl PlacedComments {
-    fn or_left_out(&mut self, number: Option<u64>, text: String) {
+    fn or_left_out(&mut self, number: Option<u64>, comment: PlacedComment) {
         match number {
-            Some(number) => self.add(number, text),
+            Some(number) => self.add(number, comment),
             None => self.left_out += 1,
         }
     }

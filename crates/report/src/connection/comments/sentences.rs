@@ -1,4 +1,4 @@
-//! The sentences at packets, and the names behind them.
+//! What is said at packets, in each language, and the names behind it.
 
 use super::place::PacketKind;
 use crate::connection::account::in_words;
@@ -7,6 +7,46 @@ use fullpipe_flow::account::{AccountPart, AccountSpan, Cause, Owner};
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::units::Duration;
+
+/// The sentences of a language.
+pub(super) trait CommentWords {
+    /// The capture's head: how many connections it has.
+    fn connections(&self, count: u64) -> String;
+    /// The same of those that are not told there.
+    fn more(&self, count: u64) -> String;
+    /// A connection's answer and who must act; nothing where nothing held it up.
+    fn verdict(&self, answer: Option<(&str, &str)>) -> String;
+    /// Whose time it was, as a subject.
+    fn owner(&self, owner: Owner) -> String;
+    /// What was waited for.
+    fn wait(&self, span: &AccountSpan) -> String;
+    /// A wait that ends at this packet.
+    fn until_here(&self, length: Duration, told: &str) -> String;
+    /// A wait that the capture's end cuts.
+    fn unended(&self, length: Duration, told: &str) -> String;
+    /// Where the first data is sent again.
+    fn first_loss(&self) -> String;
+    /// The request that is answered late.
+    fn is_asked(&self, owner: &str, length: Duration) -> String;
+    /// Where a window is shut.
+    fn is_shut(&self, owner: &str, length: Duration) -> String;
+    /// What holds data from here on.
+    fn held_now(&self, span: &AccountSpan, limit: Limit, direction: Direction) -> String;
+}
+
+/// What was waited for, in the few words of a table.
+pub(super) fn in_short(span: &AccountSpan, language: Language) -> &'static str {
+    let (owner, cause, direction) = (span.owner, span.cause, span.direction);
+    let (time, lost) = (Duration::ZERO, Duration::ZERO);
+    in_words(&AccountPart { owner, cause, direction, time, lost }, language).1
+}
+
+/// Whose the time was, in the same words.
+pub(super) fn owner_in_short(owner: Owner, language: Language) -> &'static str {
+    let (cause, direction) = (Cause::Idle, None);
+    let (time, lost) = (Duration::ZERO, Duration::ZERO);
+    in_words(&AccountPart { owner, cause, direction, time, lost }, language).0
+}
 
 /// What kind of packet ends a wait, and who sends it; `None` where the wait is not worth a comment.
 pub(super) fn ends_with(span: &AccountSpan) -> Option<(PacketKind, Option<Direction>)> {
@@ -36,64 +76,6 @@ pub(super) fn sent_by(owner: Owner) -> Direction {
         Owner::ServerApplication | Owner::ServerHost => Direction::ServerToClient,
         _ => Direction::ClientToServer,
     }
-}
-
-/// Whose time it was, as a subject.
-pub(super) fn owner(owner: Owner) -> String {
-    match owner {
-        Owner::PeerGone => "an end that is gone".into(),
-        Owner::NotCaptured => "what was not captured".into(),
-        Owner::Nobody => "nobody".into(),
-        owner => {
-            let cause = Cause::Idle;
-            let part = part(owner, cause, None);
-            format!("the {}", in_words(&part, Language::English).0)
-        }
-    }
-}
-
-fn part(owner: Owner, cause: Cause, direction: Option<Direction>) -> AccountPart {
-    AccountPart { owner, cause, direction, time: Duration::ZERO, lost: Duration::ZERO }
-}
-
-/// What was waited for.
-pub(super) fn wait(span: &AccountSpan) -> String {
-    let by = owner(span.owner);
-    match span.cause {
-        Cause::SynRepeated => {
-            "the SYN or its answer was lost, and is sent again; the path had the time".into()
-        }
-        Cause::SynUnanswered => "nobody answers the SYN".into(),
-        Cause::SynMetOldConnection => {
-            format!("the SYN met an older connection on the same ports; {by} had the time")
-        }
-        Cause::Refused => format!("{by} refuses the SYN"),
-        Cause::ServerThinks => format!("{by} had the request and did not answer"),
-        Cause::ClientThinks => format!("{by} had its answer and did not ask"),
-        Cause::DelayedAck => {
-            format!("{by} delayed an ACK for which small data was held back (Nagle)")
-        }
-        Cause::Timeouts => {
-            "the sender waited for its retransmission timer; the path had lost the data".into()
-        }
-        Cause::Recovery => "lost data was waited for until it was sent again; the path".into(),
-        Cause::PathMtu => "segments too large for the path were sent again and again".into(),
-        Cause::PeerGone => "an end does not answer any more, however often it is tried".into(),
-        Cause::WindowShut => format!("{by} did not read: its receive window was shut"),
-        Cause::Paused => format!("{by} paused in the middle of what it sent"),
-        Cause::Idle => "nobody had anything to send".into(),
-        Cause::NotCaptured => "packets are missing in the capture".into(),
-        cause => in_words(&part(span.owner, cause, span.direction), Language::English).1.into(),
-    }
-}
-
-/// What holds data.
-pub(super) fn held(span: &AccountSpan, limit: Limit, direction: Direction) -> String {
-    let way = match direction {
-        Direction::ClientToServer => "client to server",
-        Direction::ServerToClient => "server to client",
-    };
-    format!("data from {way} is held by the {}: {}", limit.words(), owner(span.owner))
 }
 
 /// The names for programs.

@@ -12,12 +12,16 @@ fn comments(text: &str) -> Comments {
 }
 
 fn of_packets(packets: Vec<(Instant, Vec<u8>)>) -> Comments {
+    in_language(packets, Language::English)
+}
+
+fn in_language(packets: Vec<(Instant, Vec<u8>)>, language: Language) -> Comments {
     let config = Config { spans: true, ..Config::default() };
     let (mut analyzer, mut intake) = (Analyzer::new(config.clone()), Intake::new(&config));
     for (at, packet) in &packets {
         analyzer.push(*at, LinkType::RAW, packet, packet.len());
     }
-    let mut plan = CommentPlan::default();
+    let mut plan = CommentPlan::in_language(language);
     analyzer.finish().connections.iter().for_each(|one| plan.add(one));
     let about = plan.about();
     let mut placer = plan.placer();
@@ -30,8 +34,8 @@ fn of_packets(packets: Vec<(Instant, Vec<u8>)>) -> Comments {
     }
     let placed = placer.finish();
     let numbers = 1..=packets.len() as u64;
-    let all =
-        numbers.flat_map(|number| placed.of(number).iter().map(move |one| (number, one.clone())));
+    let all = numbers
+        .flat_map(|number| placed.of(number).iter().map(move |one| (number, one.text.clone())));
     (all.collect(), about, placed)
 }
 
@@ -75,6 +79,31 @@ fn each_wait_is_told_at_its_packets() {
     assert!(about.contains("the server took"), "{about}");
 }
 
+/// The same is said at the same packets, with the same names and lengths, and in no other language.
+#[test]
+fn a_language_changes_the_sentences_alone() {
+    let half = COURSE.lines().take(7).collect::<Vec<_>>().join("\n");
+    for course in [COURSE, &half] {
+        let packets = || trace::parse(course).iter().map(|line| (line.at, line.packet())).collect();
+        let (english, ..) = in_language(packets(), Language::English);
+        let (chinese, about, placed) = in_language(packets(), Language::Chinese);
+        assert!(!english.is_empty() && english.len() == chinese.len());
+        for ((at, english), (also_at, chinese)) in english.iter().zip(&chinese) {
+            let of_program = |text: &str| text.rsplit_once(" [").unwrap().1.to_owned();
+            assert_eq!((at, of_program(english)), (also_at, of_program(chinese)));
+        }
+        for (_, comment) in placed.all() {
+            // Names of the field stay as they are.
+            let said = ["SYN", "TCP", "ACK", "ms", "s"]
+                .iter()
+                .fold(comment.sentence().to_owned(), |said, name| said.replace(name, ""));
+            assert!(!said.contains(|c: char| c.is_ascii_alphabetic()), "{said}");
+            assert!(!comment.sentence().is_empty() && !comment.sentence().contains('['));
+        }
+        assert!(about.starts_with("fullpipe: 1 个 TCP 连接\n#0 "), "{about}");
+    }
+}
+
 #[test]
 fn a_wait_without_an_end_is_told_at_the_last_packet() {
     let text = COURSE.lines().take(7).collect::<Vec<_>>().join("\n");
@@ -87,7 +116,8 @@ fn a_wait_without_an_end_is_told_at_the_last_packet() {
     packet[21] ^= 1;
     packets.push((late.at, packet));
     let (_, _, placed) = of_packets(packets);
-    let told = placed.of(last).join("; ");
+    let told: Vec<_> = placed.of(last).iter().map(|one| one.text.as_str()).collect();
+    let told = told.join("; ");
     assert!(
         told.contains("by the end of the capture, with no end in sight: the server's"),
         "{told}"
