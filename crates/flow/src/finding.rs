@@ -244,14 +244,17 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let (Candidate { limit, share }, rtt) = (held, known.rtt);
     let typical = Typical::of(verdict, limit, known.goodput_max);
     let now = typical.rtt.or(rtt);
-    let elsewhere = typical.elsewhere.filter(|rate| rate.as_f64() > 1.2 * typical.goodput.as_f64());
     let bursts = (limit == Limit::Link).then(|| DroppedBursts::of(verdict, known)).flatten();
     let flights = verdict.flights.filter(|_| limit == Limit::Unknown);
     let pace = verdict.pace.filter(|_| limit == Limit::SenderApplication);
+    let goodput = typical.goodput.as_f64();
+    let beside = beside(verdict, limit).filter(|rate| rate.as_f64() > goodput / 20.0);
+    // A link carried what passed beside this connection, too.
+    let shared = beside.filter(|_| limit == Limit::Link).map_or(0.0, Rate::as_f64);
+    let elsewhere = typical.elsewhere.filter(|rate| rate.as_f64() > 1.2 * (goodput + shared));
     let mut evidence = FindingEvidence {
         allowed: None,
-        beside: beside(verdict, limit)
-            .filter(|rate| rate.as_f64() > typical.goodput.as_f64() / 20.0),
+        beside,
         burst: bursts.map(|bursts| bursts.burst),
         elsewhere,
         flights,

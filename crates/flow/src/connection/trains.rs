@@ -37,9 +37,10 @@ impl Trains {
         self.latest
     }
 
-    /// Notes that `bytes` passed. Returns the rate of the last events in bits a second, if they are
-    /// a train.
-    pub fn passed(&mut self, at: Instant, bytes: u64) -> Option<f64> {
+    /// Notes that `bytes` passed, in a segment or by an ACK that reports them. Returns the rate of
+    /// the last events in bits a second, if they are a train. ACKs that come faster than a train of
+    /// [`EVENTS`] can be timed have often waited for each other, which says nothing of the link.
+    pub fn passed(&mut self, at: Instant, bytes: u64, in_segment: bool) -> Option<f64> {
         self.bytes += bytes;
         self.latest = Some(at);
         self.since += 1;
@@ -52,7 +53,7 @@ impl Trains {
         self.count += 1;
         let time = at.since(oldest.0);
         let is_train = self.count > EVENTS as u64 && time >= TIME_LEAST;
-        if self.count > EVENTS as u64 {
+        if in_segment && self.count > EVENTS as u64 {
             self.stride = match () {
                 () if time < TIME_LEAST => (self.stride.max(1) * 2).min(STRIDE_MOST),
                 () if time > TIME_LEAST.saturating_mul(4) => self.stride / 2,
@@ -74,7 +75,7 @@ mod tests {
         let mut most = 0.0_f64;
         for micros in gaps {
             at = at + Duration::from_micros(micros);
-            most = most.max(trains.passed(at, 1000).unwrap_or(0.0));
+            most = most.max(trains.passed(at, 1000, true).unwrap_or(0.0));
         }
         most / 1e6
     }

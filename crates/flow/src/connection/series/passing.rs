@@ -85,7 +85,7 @@ impl Series {
                 self.current.burst_time += gap;
             }
         }
-        if let Some(rate) = trains.passed(at, bytes) {
+        if let Some(rate) = trains.passed(at, bytes, self.lag > Duration::ZERO) {
             self.current.train_max = self.current.train_max.max(rate as f32);
         }
     }
