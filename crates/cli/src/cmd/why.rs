@@ -236,17 +236,21 @@ impl Why {
         if let Some(url) = &self.url {
             let bar = bar(self.followed_for());
             let trust = url::Trust { cacert: self.cacert.clone(), insecure: self.insecure };
-            let looked = url::why(url, trust, self.followed_for(), watch, interrupt, &mut |passed| {
-                bar.set_position(passed.as_micros());
-            });
+            let looked =
+                url::why(url, trust, self.followed_for(), watch, interrupt, &mut |passed| {
+                    bar.set_position(passed.as_micros());
+                });
             bar.finish_and_clear();
             let looked = looked?;
             tell_of_packets(&looked);
             return Ok(looked);
         }
         let filter = self.filter();
-        let options =
-            WhyOptions { loopback: self.has_loopback(), span: self.followed_for(), most: self.most.into() };
+        let options = WhyOptions {
+            loopback: self.has_loopback(),
+            span: self.followed_for(),
+            most: self.most.into(),
+        };
         let bar = bar(self.followed_for());
         let found = fullpipe_host::why(watch, &filter, options, interrupt, &mut |passed| {
             bar.set_position(passed.as_micros());
@@ -432,7 +436,9 @@ fn nothing_then(found: &Found, language: Language) -> String {
              {all}.\n"
         ),
         Language::Chinese => {
-            format!("在那段时间里，所问的连接都不在损失或传输最多的连接之中；当时最多有 {all} 个连接。\n")
+            format!(
+                "在那段时间里，所问的连接都不在损失或传输最多的连接之中；当时最多有 {all} 个连接。\n"
+            )
         }
     }
 }

@@ -4,8 +4,8 @@ mod coverage;
 
 pub use coverage::Gap;
 
-use super::ring::parts_between;
 use super::HistoryError;
+use super::ring::parts_between;
 use crate::machine::{Counters, offload_named};
 use crate::why::{Followed, Found, is_loopback, worst_first};
 use coverage::gaps;

@@ -7,7 +7,7 @@ use super::{HistoryError, HistoryRing, RingTrouble};
 use crate::watch::{Namespaces, SocketKey, Watch};
 use fullpipe_kernel::{Refused, host::clock};
 use fullpipe_model::units::{Bytes, Duration, Instant};
-use part::Part;
+use part::{Machine, Part};
 
 /// The time between two samples of a connection that is kept, and the least between two looks at
 /// all.
@@ -16,7 +16,7 @@ const STEP: Duration = Duration::from_secs(1);
 const EARLY: Duration = Duration::from_millis(100);
 /// The part of a core that looks at all sockets may take: where they are so many that it would be
 /// more, looks are rarer.
-const LOOKS: f64 = 0.006;
+const LOOKS: f64 = 0.005;
 /// The same of finding out whose the sockets are.
 const OWNERS: f64 = 0.001;
 /// The most time between two looks at all, whatever one costs.
@@ -66,6 +66,7 @@ pub struct HistoryProgress {
 /// [`HistoryRecorder::idle`], [`HistoryRecorder::step`]; at the end [`HistoryRecorder::finish`].
 pub struct HistoryRecorder {
     watch: Watch,
+    machine: Machine,
     ring: HistoryRing,
     options: HistoryOptions,
     samples_most: u64,
@@ -96,6 +97,7 @@ impl HistoryRecorder {
         let samples_most = (size.get() / PARTS_LEAST / SAMPLE_SIZE).clamp(least, most);
         Ok(HistoryRecorder {
             watch,
+            machine: Machine::read(),
             ring,
             options,
             samples_most,
@@ -140,7 +142,7 @@ impl HistoryRecorder {
             self.namespaces_due = now + NAMESPACES_STEP;
         }
         if now >= self.hosts_due {
-            self.part.note_host(&self.watch);
+            self.part.note_host(&self.watch, &self.machine);
             self.hosts_due = now + HOST_STEP;
         }
         if now >= self.looks_due {
@@ -148,11 +150,7 @@ impl HistoryRecorder {
         }
         self.sample()?;
         let is_long = now.since(self.part.start()) >= self.options.part;
-        Ok(if is_long || self.part.samples() >= self.samples_most {
-            self.end_part()
-        } else {
-            None
-        })
+        Ok(if is_long || self.part.samples() >= self.samples_most { self.end_part() } else { None })
     }
 
     /// Looks at all sockets, and chooses those that are kept until the next look.
@@ -201,11 +199,11 @@ impl HistoryRecorder {
 
     /// Writes the part, and begins another one with the connections that are kept by now.
     fn end_part(&mut self) -> Option<RingTrouble> {
-        self.part.note_host(&self.watch);
+        self.part.note_host(&self.watch, &self.machine);
         let next = self.part.next(&self.followed, clock::now());
         let part = std::mem::replace(&mut self.part, next);
         let trouble = part.write(&mut self.watch, &mut self.ring);
-        self.part.note_host(&self.watch);
+        self.part.note_host(&self.watch, &self.machine);
         self.hosts_due = clock::now() + HOST_STEP;
         trouble
     }

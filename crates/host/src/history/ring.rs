@@ -75,7 +75,8 @@ impl HistoryRing {
 
     /// The same; `None` where another recorder holds the folder.
     fn in_folder(path: &Path, most: Bytes) -> io::Result<Option<HistoryRing>> {
-        let folder = make_own(path)?;
+        // The folder above the last name of a relative path is to be known, too.
+        let folder = make_own(&std::path::absolute(path)?)?;
         let Some(held) = folder.try_hold()? else { return Ok(None) };
         // Nobody but a recorder that held the folder made these, and it is gone.
         for name in folder.names()? {

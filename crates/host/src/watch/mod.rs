@@ -273,7 +273,8 @@ impl Watch {
 
     /// Finds the processes of busy connections that have none yet.
     fn find_owners(&mut self, now: Instant) {
-        let was_just_read = self.owners_read.is_some_and(|read| now.since(read) < self.owners_again);
+        let was_just_read =
+            self.owners_read.is_some_and(|read| now.since(read) < self.owners_again);
         if self.name_owners() || was_just_read {
             return;
         }

@@ -42,7 +42,9 @@ pub fn run(command: &RecordCommand, end: &Interrupt) -> Result<u8, Failure> {
     if command.span.is_none() {
         let place = path.display();
         remark(&either(
-            format!("recording sockets to {place}; Ctrl-C ends it, `fullpipe why --at -10m` reads it"),
+            format!(
+                "recording sockets to {place}; Ctrl-C ends it, `fullpipe why --at -10m` reads it"
+            ),
             format!("正在把套接字记录到 {place}；按 Ctrl-C 结束，用 `fullpipe why --at -10m` 读取"),
         ));
     }

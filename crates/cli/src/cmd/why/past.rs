@@ -7,10 +7,12 @@ use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
 use fullpipe_host::history::{HistoryError, Past, PastGround, PastQuestion, directory, past};
 use fullpipe_kernel::host::clock;
-use fullpipe_model::units::Duration;
+use fullpipe_model::units::{Duration, Instant};
 
 /// How much of a recording is told without `--for`.
 const SPAN: Duration = Duration::from_secs(600);
+/// A part that a recorder has in memory is not longer, with some time to write it.
+const PENDING: Duration = Duration::from_secs(75);
 /// How many gaps are told one by one.
 const GAPS_TOLD: usize = 3;
 
@@ -36,7 +38,7 @@ pub fn run(why: &Why, at: When) -> Result<u8, Failure> {
     if !has_none || why.json {
         why.show(&look, until, Some(&ground))?;
     }
-    tell(&ground, selected.saturating_sub(look.found.followed.len()));
+    tell(&ground, selected.saturating_sub(look.found.followed.len()), now);
     files.add_all(&look.found.followed, until)?;
     if has_none {
         return Err(Failure::new(Kind::Run, nothing(&ground)));
@@ -45,7 +47,7 @@ pub fn run(why: &Why, at: When) -> Result<u8, Failure> {
 }
 
 /// Says what the answer lacks.
-fn tell(ground: &PastGround, more: usize) {
+fn tell(ground: &PastGround, more: usize, now: Instant) {
     if more > 0 {
         remark(&either(
             format!("{more} more connections are recorded: --most tells more"),
@@ -53,11 +55,20 @@ fn tell(ground: &PastGround, more: usize) {
         ));
     }
     for gap in ground.gaps.iter().take(GAPS_TOLD) {
+        let is_pending =
+            now.since(gap.until) < Duration::from_secs(1) && gap.until.since(gap.from) <= PENDING;
         let [from, until] = [gap.from, gap.until].map(calendar);
-        remark(&either(
-            format!("nothing was recorded from {from} to {until}: the recorder did not run"),
-            format!("从 {from} 到 {until} 没有记录：记录程序当时没有运行"),
-        ));
+        remark(&if is_pending {
+            either(
+                format!("nothing is written yet from {from} on: a recorder writes each minute"),
+                format!("从 {from} 起尚未写出：记录程序每分钟写一次"),
+            )
+        } else {
+            either(
+                format!("nothing was recorded from {from} to {until}: the recorder did not run"),
+                format!("从 {from} 到 {until} 没有记录：记录程序当时没有运行"),
+            )
+        });
     }
     if ground.gaps.len() > GAPS_TOLD {
         let more = ground.gaps.len() - GAPS_TOLD;
@@ -111,7 +122,7 @@ pub fn not_read(error: HistoryError) -> Failure {
     let told = Sentence::from(&error);
     match error {
         HistoryError::Refused(refused) => failed(refused),
-        HistoryError::Held(_) => Failure::new(Kind::Run, told),
+        HistoryError::Held(_) | HistoryError::Unwritable { .. } => Failure::new(Kind::Run, told),
         _ => Failure::new(Kind::Input, told),
     }
 }

@@ -58,7 +58,8 @@ fn time_of_day(text: &str) -> Option<When> {
 }
 
 fn two_digits(text: &str) -> Option<u8> {
-    (text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+    (text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())?
 }
 
 /// A date and a time with their distance to UTC.
@@ -118,7 +119,10 @@ mod tests {
     fn what_has_not_come_yet_is_no_time_of_a_recording() {
         let now = Instant::from_nanos(2_000_000_000);
         assert_eq!(When::Moment(now).before(now), None);
-        assert_eq!(When::Ago(Duration::from_secs(1)).before(now).unwrap().as_nanos(), 1_000_000_000);
+        assert_eq!(
+            When::Ago(Duration::from_secs(1)).before(now).unwrap().as_nanos(),
+            1_000_000_000
+        );
         assert_eq!(calendar(now), "1970-01-01T00:00:02Z");
     }
 

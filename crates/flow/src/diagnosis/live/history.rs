@@ -11,7 +11,9 @@
 
 mod lines;
 
-pub use lines::{ClockOffset, HistoryLine, HostNote, LookNote, NotedHolder, NotedMemory, NotedTime};
+pub use lines::{
+    ClockOffset, HistoryLine, HostNote, LookNote, NotedHolder, NotedMemory, NotedTime,
+};
 
 use super::{HostFacts, LiveConnection, Note, NotedGroup, NotedSocket, Observed, role};
 use crate::diagnosis::MachineCause;
@@ -177,7 +179,8 @@ impl PastSocket {
         let last = self.samples.last().map(|(_, one)| one.at);
         let newer = samples.into_iter().filter(|(_, one)| last.is_none_or(|at| one.at > at));
         self.samples.extend(newer);
-        let NotedSocket { egress: before, process, .. } = std::mem::replace(&mut self.socket, socket);
+        let NotedSocket { egress: before, process, .. } =
+            std::mem::replace(&mut self.socket, socket);
         // A process that has closed the socket by now is still whose it was.
         self.socket.process = self.socket.process.take().or(process);
         let asked = self.note.asked;

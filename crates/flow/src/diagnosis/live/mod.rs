@@ -15,7 +15,8 @@ mod path;
 mod recording;
 
 pub use history::{
-    ClockOffset, History, HistoryLine, HostNote, LookNote, NotedHolder, NotedMemory, NotedTime, PastAnswer,
+    ClockOffset, History, HistoryLine, HostNote, LookNote, NotedHolder, NotedMemory, NotedTime,
+    PastAnswer,
 };
 pub use host::HostFacts;
 pub use looks::{connections_of_looks, connections_of_results};

@@ -14,6 +14,7 @@ use fullpipe_flow::diagnosis::live::{
 use fullpipe_kernel::file::records;
 use fullpipe_kernel::host::{Host, clock};
 use fullpipe_kernel::socket::socket_options;
+use fullpipe_model::law::KernelVersion;
 use fullpipe_model::observe::{Egress, Process, Sample, SocketEnds, SocketOptions};
 use fullpipe_model::units::Instant;
 use std::collections::BTreeMap;
@@ -22,6 +23,23 @@ use std::sync::Arc;
 
 /// Of how many new connections of a look it is read what their packets pass: each takes some 0.1 ms.
 const EGRESS_MOST: usize = 8;
+
+/// What does not change while this process lives.
+pub(super) struct Machine {
+    boot: String,
+    kernel: Option<KernelVersion>,
+    vendor: String,
+}
+
+impl Machine {
+    pub(super) fn read() -> Machine {
+        Machine {
+            boot: records::boot_id(),
+            kernel: Host::read().kernel_version(),
+            vendor: vendor().trim().into(),
+        }
+    }
+}
 
 /// A part that is not complete.
 pub(super) struct Part {
@@ -99,8 +117,9 @@ impl Part {
     }
 
     /// Notes what the machine counts by now.
-    pub(super) fn note_host(&mut self, watch: &Watch) {
-        let memory = memory_pressure(&holders(watch)).and_then(noted_memory);
+    pub(super) fn note_host(&mut self, watch: &Watch, machine: &Machine) {
+        // Who holds memory is looked for where it is short.
+        let memory = memory_pressure(&[]).and_then(|_| memory_pressure(&holders(watch)));
         let offloads = offloads_off(&physical_devices()).into_iter();
         let offloads_off = offloads.filter_map(|cause| match cause {
             MachineCause::OffloadOff { device, offload } => Some((device, offload.into())),
@@ -109,11 +128,11 @@ impl Part {
         self.hosts.push(HostNote {
             at: clock::now(),
             offset: self.offset,
-            boot: records::boot_id(),
-            kernel: Host::read().kernel_version(),
-            vendor: vendor().trim().into(),
+            boot: machine.boot.clone(),
+            kernel: machine.kernel,
+            vendor: machine.vendor.clone(),
             counters: Counters::read().named(),
-            memory,
+            memory: memory.and_then(noted_memory),
             offloads_off: offloads_off.collect(),
             is_blind: watch.has_hidden_processes(),
         });

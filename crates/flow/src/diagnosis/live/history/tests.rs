@@ -11,7 +11,8 @@ fn second(second: u64) -> Instant {
 }
 
 fn host(at: u64, boot: &str) -> String {
-    let host = HostNote { at: second(at), offset: OFFSET, boot: boot.into(), ..HostNote::default() };
+    let host =
+        HostNote { at: second(at), offset: OFFSET, boot: boot.into(), ..HostNote::default() };
     host.to_string()
 }
 
@@ -98,7 +99,8 @@ fn a_socket_goes_on_over_parts_and_is_answered_of_the_time_that_is_asked_about()
         [part("a", 100..160, Some("nginx")), part("a", 160..220, None), part("a", 220..280, None)];
     let history = history(150, 230, &parts);
     let [answer] = &all(&history)[..] else { panic!("one socket") };
-    let times: Vec<u64> = answer.samples.iter().map(|one| one.at.as_nanos() / 1_000_000_000).collect();
+    let times: Vec<u64> =
+        answer.samples.iter().map(|one| one.at.as_nanos() / 1_000_000_000).collect();
     assert_eq!(times, (150..=230).collect::<Vec<u64>>());
     let connection = &answer.connection;
     assert_eq!(connection.answer.limit, Limit::ReceiveWindow);
