@@ -1,14 +1,14 @@
 //! The host's flight recorder: what its sockets did in the last days, within a bound on the disk.
 //!
-//! [`HistoryRecorder`] looks at all sockets about once a second and keeps samples of those that lost
-//! or moved most; each minute a part is written to a [`HistoryRing`], a folder that never takes more
-//! than it may. [`past`] reads the parts of a time that is asked about, and answers as
+//! [`HistoryRecorder`] looks at all sockets about once a second and keeps samples of those that
+//! lost or moved most; each minute a part is written to a [`HistoryRing`], a folder that never
+//! takes more than it may. [`past`] reads the parts of a time that is asked about, and answers as
 //! [`crate::why()`] does.
 //!
 //! A part is a recording as `why --record` writes it, compressed, with two more kinds of lines
-//! ([`fullpipe_flow::diagnosis::live::History`]); its name says when it begins. So whoever is killed
-//! loses the part that is not complete, a minute at most, and a question about ten minutes opens
-//! some twelve files, however many there are.
+//! ([`fullpipe_flow::diagnosis::live::History`]); its name says when it begins. So whoever is
+//! killed loses the part that is not complete, a minute at most, and a question about ten minutes
+//! opens some twelve files, however many there are.
 
 mod choice;
 mod past;

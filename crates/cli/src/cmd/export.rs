@@ -27,9 +27,9 @@ const DEFAULT_PORT: u16 = 5607;
 /// Serve what limits the host's TCP connections as OpenMetrics, or push it by OTLP.
 ///
 /// Time and bytes by limit are counted by process, control group and low port, or by what --labels
-/// names, and summed as "other" beyond --series-max. Reads only; as root it counts the connections of all users and
-/// namespaces.
-/// The files in contrib/ have alerts, a dashboard for Grafana and a systemd unit.
+/// names, and summed as "other" beyond --series-max. Reads only; as root it counts the connections
+/// of all users and namespaces. The files in contrib/ have alerts, a dashboard for Grafana and a
+/// systemd unit.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

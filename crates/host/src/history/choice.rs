@@ -1,7 +1,7 @@
 //! Which connections are kept of a look: those that lost most time since the look before, and those
 //! that moved most. What stays within this host comes after what leaves it.
 
-use crate::watch::{SocketKey, Step, WatchedSocket};
+use crate::watch::{LastLook, SocketKey, WatchedSocket};
 use fullpipe_flow::diagnosis::live::{LookNote, NotedTime};
 use fullpipe_model::limit::Limit;
 use fullpipe_model::units::{Bytes, Duration, Instant};
@@ -13,13 +13,13 @@ use std::collections::HashSet;
 pub(super) struct Candidate {
     pub(super) key: SocketKey,
     pub(super) is_local: bool,
-    pub(super) step: Step,
+    pub(super) step: LastLook,
 }
 
 impl Candidate {
     pub(super) fn of(socket: &WatchedSocket) -> Candidate {
         let is_local = crate::why::is_loopback(socket.local, socket.remote);
-        Candidate { key: socket.key, is_local, step: socket.step() }
+        Candidate { key: socket.key, is_local, step: socket.last_look() }
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) fn choose(all: &[Candidate], most: usize) -> HashSet<SocketKey> {
     chosen
 }
 
-fn moved(step: Step) -> Bytes {
+fn moved(step: LastLook) -> Bytes {
     step.sent.saturating_add(step.received)
 }
 
@@ -59,7 +59,7 @@ pub(super) fn sum(
     look.kept = chosen.len() as u64;
     let mut times = [Duration::ZERO; Limit::ALL.len()];
     for socket in busy {
-        let step = socket.step();
+        let step = socket.last_look();
         look.lost = look.lost.saturating_add(step.lost);
         if !chosen.contains(&socket.key) {
             look.lost_unkept = look.lost_unkept.saturating_add(step.lost);
@@ -88,8 +88,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn candidate((cookie, is_local, lost, moved): (u64, bool, u64, u64)) -> Candidate {
-        let step =
-            Step { lost: Duration::from_micros(lost), sent: Bytes::new(moved), ..Step::default() };
+        let step = LastLook {
+            lost: Duration::from_micros(lost),
+            sent: Bytes::new(moved),
+            ..LastLook::default()
+        };
         Candidate { key: SocketKey { namespace: 1, cookie }, is_local, step }
     }
 
@@ -108,7 +111,7 @@ mod tests {
                 .map(|(cookie, (is_local, lost, moved))| candidate((cookie, is_local, lost, moved)))
                 .collect();
             let chosen = choose(&all, most);
-            let is_doing = |one: &&Candidate| one.step != Step::default();
+            let is_doing = |one: &&Candidate| one.step != LastLook::default();
             prop_assert_eq!(chosen.len(), all.iter().filter(is_doing).count().min(most));
             let figures: [fn(&Candidate) -> u64; 2] =
                 [|one| one.step.lost.as_micros(), |one| one.step.sent.get()];

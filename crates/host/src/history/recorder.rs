@@ -7,7 +7,7 @@ use super::{HistoryError, HistoryRing, RingTrouble};
 use crate::watch::{Namespaces, SocketKey, Watch};
 use fullpipe_kernel::{Refused, host::clock};
 use fullpipe_model::units::{Bytes, Duration, Instant};
-use part::{Machine, Part};
+use part::{Machine, OpenPart};
 
 /// The time between two samples of a connection that is kept, and the least between two looks at
 /// all.
@@ -70,7 +70,7 @@ pub struct HistoryRecorder {
     ring: HistoryRing,
     options: HistoryOptions,
     samples_most: u64,
-    part: Part,
+    part: OpenPart,
     followed: Vec<SocketKey>,
     due: Instant,
     looks_due: Instant,
@@ -101,7 +101,7 @@ impl HistoryRecorder {
             ring,
             options,
             samples_most,
-            part: Part::begin(now),
+            part: OpenPart::begin(now),
             followed: Vec::new(),
             due: now,
             looks_due: now,

@@ -1,8 +1,8 @@
 //! The folder with the parts of a recording.
 //!
 //! A part's name has the time at which it begins, so names sort by time and a time is found without
-//! opening anything. A part has no name until it is complete. The folder belongs to this user alone,
-//! and one recorder at a time holds it; whatever has another name in it is left alone.
+//! opening anything. A part has no name until it is complete. The folder belongs to this user
+//! alone, and one recorder at a time holds it; whatever has another name in it is left alone.
 
 use super::HistoryError;
 use fullpipe_kernel::file::folder::{Folder, FolderLock, is_left_over, make_own};

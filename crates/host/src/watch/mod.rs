@@ -17,7 +17,7 @@ mod moment;
 mod socket;
 
 pub use moment::{LimitTimes, Moment};
-pub use socket::{SocketKey, Step, WatchedSocket};
+pub use socket::{LastLook, SocketKey, WatchedSocket};
 
 use crate::settings::ThisHost;
 use fullpipe_kernel::network::netlink::Netlink;
@@ -148,7 +148,7 @@ impl Watch {
     ///
     /// # Errors
     /// The caller's own namespace cannot be read.
-    pub fn find_namespaces(&mut self) -> Result<(), Refused> {
+    pub(crate) fn find_namespaces(&mut self) -> Result<(), Refused> {
         let (mut places, mut hidden) = (Vec::new(), 0);
         for ns in NetNs::all(OWN)? {
             let inode = ns.inode()?;

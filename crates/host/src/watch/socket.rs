@@ -67,12 +67,12 @@ struct Active {
     received: Bytes,
     retransmissions: u64,
     last_moved: Instant,
-    last: Step,
+    last: LastLook,
 }
 
 /// What a connection did between the last two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Step {
+pub struct LastLook {
     /// The time that it lost, by its account.
     pub lost: Duration,
     /// What was sent and acknowledged.
@@ -212,8 +212,8 @@ impl WatchedSocket {
     }
 
     /// What it did between the last two looks; nothing where it is idle.
-    pub fn step(&self) -> Step {
-        self.active.as_ref().map_or(Step::default(), |active| active.last)
+    pub fn last_look(&self) -> LastLook {
+        self.active.as_ref().map_or(LastLook::default(), |active| active.last)
     }
 
     /// The samples of the last two looks, as far as there are so many.
@@ -251,7 +251,7 @@ impl Active {
             received: Bytes::ZERO,
             retransmissions: 0,
             last_moved: first.at,
-            last: Step::default(),
+            last: LastLook::default(),
         }
     }
 
@@ -266,7 +266,7 @@ impl Active {
 
     fn push(&mut self, sample: Sample, Moved { sent, received }: Moved, kept: KeptLooks) {
         let lost_before = self.account.lost();
-        self.last = Step::default();
+        self.last = LastLook::default();
         while self.recent.len() >= kept.samples {
             self.recent.remove(0);
         }
@@ -283,7 +283,7 @@ impl Active {
         let shares = shares.unwrap_or_default();
         self.account.note(before, now, role, &shares);
         let lost = self.account.lost().saturating_sub(lost_before);
-        self.last = Step { lost, sent, received, again: later.wrapping_sub(earlier) };
+        self.last = LastLook { lost, sent, received, again: later.wrapping_sub(earlier) };
         let moment =
             Moment { at: now.at, length, rate: moved.per(length).unwrap_or(Rate::ZERO), shares };
         self.times.add(&moment);

@@ -9,8 +9,8 @@ use fullpipe_model::units::{Duration, Instant};
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec for the kernel to fill; the clocks asked for exist on every
-    // Linux.
+    // SAFETY: `time` is a valid timespec for the kernel to fill; the clocks asked for exist on
+    // every Linux.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -83,24 +83,20 @@ struct Trouble {
 
 impl Trouble {
     fn tell(&mut self, bar: &ProgressBar, trouble: Option<RingTrouble>, parts: usize) {
-        match trouble {
-            None => {}
-            Some(RingTrouble::DiskFull { .. }) => {
-                if !std::mem::replace(&mut self.is_full, true) {
-                    bar.suspend(|| remark(&full(parts)));
-                }
-            }
+        let (is_told, told) = match trouble {
+            None => return,
+            Some(RingTrouble::DiskFull { .. }) => (&mut self.is_full, full(parts)),
             Some(RingTrouble::Lost(error)) => {
                 self.lost += 1;
-                if !std::mem::replace(&mut self.is_lost, true) {
-                    bar.suspend(|| {
-                        remark(&either(
-                            format!("a part could not be written and is lost: {error}; it goes on"),
-                            format!("有一段未能写出，已丢失：{error}；记录继续"),
-                        ));
-                    });
-                }
+                let told = either(
+                    format!("a part could not be written and is lost: {error}; it goes on"),
+                    format!("有一段未能写出，已丢失：{error}；记录继续"),
+                );
+                (&mut self.is_lost, told)
             }
+        };
+        if !std::mem::replace(is_told, true) {
+            bar.suspend(|| remark(&told));
         }
     }
 }

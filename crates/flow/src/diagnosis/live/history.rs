@@ -6,8 +6,8 @@
 //!
 //! **Order of calls.** [`History::new`] with the time that is asked about, [`History::line`] for
 //! each line of each part in order of time, with [`History::end_part`] after each part; then
-//! [`History::answers_between`]. Times in lines are by the clock of the machine since it was started;
-//! [`ClockOffset`] leads from there to the calendar.
+//! [`History::answers_between`]. Times in lines are by the clock of the machine since it was
+//! started; [`ClockOffset`] leads from there to the calendar.
 
 mod lines;
 

@@ -224,7 +224,7 @@ impl Observed<'_> {
     }
 
     /// The same of looks that are about a second apart: what a recording of days has.
-    pub fn answer_of_looks(&self) -> Option<Answer> {
+    pub(crate) fn answer_of_looks(&self) -> Option<Answer> {
         self.answer_by(&self.diagnosis_of_looks(None)?)
     }
 

@@ -21,7 +21,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Of how many new connections of a look it is read what their packets pass: each takes some 0.1 ms.
+/// Of how many new connections of a look it is read what their packets pass: each takes some 0.1
+/// ms.
 const EGRESS_MOST: usize = 8;
 
 /// What does not change while this process lives.
@@ -42,7 +43,7 @@ impl Machine {
 }
 
 /// A part that is not complete.
-pub(super) struct Part {
+pub(super) struct OpenPart {
     start: Instant,
     offset: ClockOffset,
     hosts: Vec<HostNote>,
@@ -64,10 +65,10 @@ struct KeptSocket {
     samples: Vec<Sample>,
 }
 
-impl Part {
+impl OpenPart {
     /// One without anything.
-    pub(super) fn begin(start: Instant) -> Part {
-        Part {
+    pub(super) fn begin(start: Instant) -> OpenPart {
+        OpenPart {
             start,
             offset: ClockOffset::new(clock::realtime_offset()),
             hosts: Vec::new(),
@@ -80,8 +81,8 @@ impl Part {
 
     /// The part after this one, which knows the sockets that are followed and begins with the last
     /// sample of each: so no time is between two parts.
-    pub(super) fn next(&self, followed: &[SocketKey], start: Instant) -> Part {
-        let mut next = Part::begin(start);
+    pub(super) fn next(&self, followed: &[SocketKey], start: Instant) -> OpenPart {
+        let mut next = OpenPart::begin(start);
         for key in followed {
             let Some(known) = self.sockets.get(key) else { continue };
             let samples: Vec<Sample> = known.samples.last().cloned().into_iter().collect();
