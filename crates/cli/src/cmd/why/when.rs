@@ -102,8 +102,8 @@ mod tests {
         assert_eq!(when("03:00").ok(), Some(When::Clock(3, 0, 0)));
         assert_eq!(when("23:59:58").ok(), Some(When::Clock(23, 59, 58)));
         assert_eq!(when("-10m").ok(), Some(When::Ago(Duration::from_secs(600))));
-        // By `date -d @1796007600 --iso-8601=seconds` in three zones.
-        let at = Some(When::Moment(Instant::from_nanos(1_796_007_600_000_000_000)));
+        // By `date -d TEXT +%s`.
+        let at = Some(When::Moment(Instant::from_nanos(1_795_998_000_000_000_000)));
         for text in
             ["2026-11-30T00:20:00Z", "2026-11-30T08:20:00+08:00", "2026-11-29T20:50:00-03:30"]
         {
