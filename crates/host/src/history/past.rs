@@ -22,8 +22,10 @@ use std::path::Path;
 
 /// More than the longest part lasts, and what it takes to write one.
 const PART_MOST: Duration = Duration::from_secs(150);
+/// Looks at all sockets may be so far apart: one that comes after the time covers its end.
+const AROUND: Duration = Duration::from_secs(40);
 /// The machine's counters are read so often; those just outside the time tell of it, too.
-const AROUND: Duration = Duration::from_secs(12);
+const HOSTS_AROUND: Duration = Duration::from_secs(12);
 /// More than a part has, unpacked: whoever writes more wants to fill the memory.
 const TEXT_MOST: u64 = 64 << 20;
 /// A line of a recording has some 1.5 kB, and one about the machine some more.
@@ -163,7 +165,13 @@ fn found(history: &History, question: PastQuestion<'_>) -> Found {
     let selected = followed.len();
     followed.truncate(question.most);
     let connections = history.looks().iter().map(|(_, look)| look.connections).max();
-    let machine = machine(history.hosts()).into_iter().map(Explanation::from).collect();
+    let (from, until) = (question.from.saturating_sub(HOSTS_AROUND), question.until + HOSTS_AROUND);
+    let near = history.hosts().iter().filter(|host| {
+        let at = host.offset.calendar(host.at);
+        (from..=until).contains(&at)
+    });
+    let near: Vec<&HostNote> = near.collect();
+    let machine = machine(&near).into_iter().map(Explanation::from).collect();
     Found {
         followed,
         machine,
@@ -173,7 +181,7 @@ fn found(history: &History, question: PastQuestion<'_>) -> Found {
 }
 
 /// What the machine dropped or held back.
-fn machine(hosts: &[HostNote]) -> Vec<MachineCause> {
+fn machine(hosts: &[&HostNote]) -> Vec<MachineCause> {
     let mut causes: Vec<MachineCause> = Vec::new();
     for pair in hosts.windows(2) {
         let [before, now] = pair else { continue };

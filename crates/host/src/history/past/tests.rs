@@ -88,7 +88,8 @@ fn counters_are_summed_within_a_boot() {
         offloads_off: vec![("eth0".into(), "generic-receive-offload".into())],
         ..HostNote::default()
     };
-    let found = machine(&[host("a", 5), host("a", 7), host("b", 1), host("b", 1), host("b", 4)]);
+    let hosts = [host("a", 5), host("a", 7), host("b", 1), host("b", 1), host("b", 4)];
+    let found = machine(&hosts.iter().collect::<Vec<_>>());
     let event = CountedEvent::ReceiveQueuePruned;
     let offload = "generic-receive-offload";
     let expected = [
