@@ -33,14 +33,18 @@ while True:
   sleep 5
   "$binary" record --sockets --ring "$place/ring" --size 1GB --for "${seconds}s" --json > "$place/out" &
   recorder=$!
-  sleep $(( seconds - 2 ))
-  # Both in clock ticks of 10 ms; fields 14 and 15 of stat.
-  ticks=$(awk "{print \$14 + \$15}" "/proc/$recorder/stat")
+  # In clock ticks of 10 ms; fields 14 and 15 of stat.
+  ticks() { awk "{print \$14 + \$15}" "/proc/$recorder/stat"; }
+  sleep 30
+  first=$(ticks)
+  sleep $(( seconds - 32 ))
+  all=$(ticks)
   memory=$(awk "/VmHWM/ {print \$2}" "/proc/$recorder/status")
   wait "$recorder"
   kill "${keepers[@]}"
-  awk -v ticks="$ticks" -v s="$seconds" -v memory="$memory" "BEGIN {
-    printf \"%.2f %% of a core, %.1f MB at most\n\", ticks / (s - 2), memory / 1000
+  awk -v first="$first" -v all="$all" -v s="$seconds" -v memory="$memory" "BEGIN {
+    printf \"%.2f s of CPU in the first 30 s, \", first / 100
+    printf \"then %.2f %% of a core, %.1f MB at most\n\", (all - first) / (s - 32), memory / 1000
   }"
   grep -E "parts|size_bytes" "$place/out"
   "$binary" why --at -60s --for 50s --ring "$place/ring" --loopback --json \

@@ -16,7 +16,7 @@ const STEP: Duration = Duration::from_secs(1);
 const EARLY: Duration = Duration::from_millis(100);
 /// The part of a core that looks at all sockets may take: where they are so many that it would be
 /// more, looks are rarer.
-const LOOKS: f64 = 0.005;
+const LOOKS: f64 = 0.004;
 /// The same of finding out whose the sockets are.
 const OWNERS: f64 = 0.001;
 /// The most time between two looks at all, whatever one costs.
@@ -155,7 +155,7 @@ impl HistoryRecorder {
 
     /// Looks at all sockets, and chooses those that are kept until the next look.
     fn look(&mut self, now: Instant) -> Result<(), Refused> {
-        let (start, owners) = (clock::thread_cpu(), self.watch.owners_took());
+        let start = clock::thread_cpu();
         self.watch.look()?;
         let at = clock::now();
         let busy = self.watch.busy();
@@ -173,9 +173,7 @@ impl HistoryRecorder {
         self.part.note_look(note);
         self.followed = chosen.into_iter().collect();
         self.followed.sort_unstable();
-        // Whose the connections are is found out rarely, and has a bound of its own.
-        let owners = self.watch.owners_took().saturating_sub(owners);
-        let cost = clock::thread_cpu().saturating_sub(start).saturating_sub(owners);
+        let cost = clock::thread_cpu().saturating_sub(start);
         // The first look alone tells nothing, so the second one does not wait.
         let spared = if length == Duration::ZERO { 0.0 } else { cost.as_secs_f64() / LOOKS };
         let rest = Duration::from_secs_f64(spared).min(LOOK_MOST).max(STEP);
@@ -214,7 +212,12 @@ impl HistoryRecorder {
 
     /// Writes what there is, and ends; the parts, and what went wrong, if anything did.
     pub fn finish(mut self) -> (HistoryRing, Option<RingTrouble>) {
-        let trouble = if self.part.is_empty() { None } else { self.end_part() };
+        if self.part.is_empty() {
+            return (self.ring, None);
+        }
+        // A last look tells of the time since the one before; without it the rest still counts.
+        let _ = self.look(clock::now());
+        let trouble = self.end_part();
         (self.ring, trouble)
     }
 }

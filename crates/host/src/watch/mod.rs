@@ -97,8 +97,6 @@ pub struct Watch {
     owners_again: Duration,
     /// What part of a core the reading of descriptors may take.
     owners_part: Option<f64>,
-    /// What it has taken so far.
-    owners_took: Duration,
 }
 
 impl Watch {
@@ -136,7 +134,6 @@ impl Watch {
             kept: KeptLooks::HISTORY,
             owners_again: OWNERS_AGAIN,
             owners_part: None,
-            owners_took: Duration::ZERO,
         })
     }
 
@@ -241,11 +238,6 @@ impl Watch {
         place.settings.clone()
     }
 
-    /// The processor time that finding out whose connections are has taken so far.
-    pub(crate) fn owners_took(&self) -> Duration {
-        self.owners_took
-    }
-
     /// How many connections there are, idle ones included.
     pub fn connections(&self) -> usize {
         self.sockets.len()
@@ -290,7 +282,6 @@ impl Watch {
         self.owners = SocketOwners::read();
         self.owners_read = Some(now);
         let took = clock::thread_cpu().saturating_sub(start);
-        self.owners_took = self.owners_took.saturating_add(took);
         let spared = self.owners_part.map_or(Duration::ZERO, |part| {
             Duration::from_secs_f64((took.as_secs_f64() / part).min(3600.0))
         });

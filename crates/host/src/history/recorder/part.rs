@@ -189,7 +189,7 @@ impl OpenPart {
     }
 
     fn compressed(&mut self, watch: &mut Watch) -> io::Result<Vec<u8>> {
-        let mut out = GzEncoder::new(Vec::new(), Compression::new(3));
+        let mut out = GzEncoder::new(Vec::new(), Compression::fast());
         for host in &self.hosts {
             writeln!(out, "{host}")?;
         }
