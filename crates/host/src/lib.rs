@@ -7,6 +7,7 @@
 //! * [`trigger`]: a condition on connections that ends a recording soon after it held.
 //! * [`SocketSampler`]: samples of connections that the caller has itself.
 //! * [`Recorder`]: samples of connections that come and go.
+//! * [`history`]: what sockets did in the last days, kept within a bound.
 //! * [`totals`]: time and bytes by limit, summed by process, control group and port.
 //! * [`settings`]: what this machine's settings are, as the laws need them.
 //! * [`tune`]: changes settings as a transaction, and puts them back.
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod follow;
+pub mod history;
 mod machine;
 mod packets;
 mod recorder;

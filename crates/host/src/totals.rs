@@ -1,5 +1,5 @@
 //! Time by limit and by owner, and bytes, summed over connections by process, control group and
-//! port: what an exporter shows.
+//! port, or by their workloads: what an exporter shows.
 //!
 //! [`Totals::look`] adds what the last look of a [`Watch`] found. The number of groups is bounded:
 //! what does not fit is summed as [`Group::other`], so the sums over all groups are right whatever
@@ -9,42 +9,88 @@
 use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::account::Owner;
 use fullpipe_model::limit::Limit;
-use fullpipe_model::observe::is_server_port;
+use fullpipe_model::observe::{ContainerRuntime, HOST, PodQos, Process, Workload, is_server_port};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::collections::{BTreeMap, HashMap};
 
 /// A group without busy connections for this long may be replaced.
 const RETIRE: Duration = Duration::from_secs(600);
 
+/// What connections are told apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GroupLabel {
+    /// The name of their process.
+    Process,
+    /// Its control group.
+    Cgroup,
+    /// The lower one of both ports, if it is below those of clients.
+    Port,
+    /// The pod, or else the container, or else the systemd unit that the process is in; `host` of
+    /// what is in none.
+    Workload,
+    /// The systemd unit.
+    Unit,
+    /// The container's id.
+    Container,
+    /// What runs the container.
+    Runtime,
+    /// The pod's id.
+    Pod,
+    /// The pod's quality of service.
+    Qos,
+}
+
+impl GroupLabel {
+    /// What it says of a connection; empty where that is not known.
+    fn of(self, process: Option<&Process>, ports: [u16; 2]) -> String {
+        let cgroup = process.and_then(|process| process.cgroup.as_deref());
+        let workload = cgroup.map(Workload::of);
+        let said = match self {
+            GroupLabel::Process => return process.map_or_else(String::new, |one| one.name.clone()),
+            GroupLabel::Cgroup => cgroup,
+            GroupLabel::Port => {
+                let low = ports[0].min(ports[1]);
+                return if is_server_port(low) { low.to_string() } else { String::new() };
+            }
+            GroupLabel::Workload => {
+                return workload.map_or_else(|| HOST.into(), |workload| workload.name());
+            }
+            GroupLabel::Pod => {
+                let pod = workload.and_then(|workload| workload.pod);
+                return pod.map_or_else(String::new, |pod| pod.to_string());
+            }
+            GroupLabel::Unit => workload.and_then(|workload| workload.unit),
+            GroupLabel::Container => workload.and_then(|workload| workload.container),
+            GroupLabel::Runtime => {
+                workload.and_then(|workload| workload.runtime).map(ContainerRuntime::name)
+            }
+            GroupLabel::Qos => workload.and_then(|workload| workload.qos).map(PodQos::name),
+        };
+        said.unwrap_or_default().into()
+    }
+}
+
 /// Connections that are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Group {
-    /// The name of their process; empty where it is not known.
-    pub process: String,
-    /// Its control group; empty where it is not known.
-    pub cgroup: String,
-    /// The lower one of both ports, if it is below those of clients.
-    pub port: Option<u16>,
+    /// What each label says, in the order in which they were asked for.
+    pub labels: Vec<(GroupLabel, String)>,
     /// Whether this is the rest that did not fit.
     pub is_other: bool,
 }
 
 impl Group {
     /// The group of what has no group of its own.
-    pub fn other() -> Group {
-        let (process, cgroup) = ("other".to_string(), String::new());
-        Group { process, cgroup, port: None, is_other: true }
+    fn other(labels: &[GroupLabel]) -> Group {
+        let labels = labels.iter().map(|label| (*label, "other".to_owned())).collect();
+        Group { labels, is_other: true }
     }
 
-    fn of(socket: &WatchedSocket) -> Group {
-        let low = socket.local.port().min(socket.remote.port());
-        let process = socket.process.as_ref();
-        Group {
-            process: process.map_or_else(String::new, |process| process.name.clone()),
-            cgroup: process.and_then(|process| process.cgroup.clone()).unwrap_or_default(),
-            port: is_server_port(low).then_some(low),
-            is_other: false,
-        }
+    fn of(socket: &WatchedSocket, labels: &[GroupLabel]) -> Group {
+        let (process, ports) =
+            (socket.process.as_deref(), [socket.local.port(), socket.remote.port()]);
+        let labels = labels.iter().map(|label| (*label, label.of(process, ports))).collect();
+        Group { labels, is_other: false }
     }
 }
 
@@ -101,6 +147,7 @@ pub struct Totals {
     groups: BTreeMap<Group, (Counters, Instant)>,
     other: Counters,
     series_max: usize,
+    labels: Vec<GroupLabel>,
     before: HashMap<SocketKey, LastMoved>,
     looked: Option<Instant>,
 }
@@ -124,12 +171,13 @@ pub struct Observation {
 }
 
 impl Totals {
-    /// Counters that take at most `series_max` series.
-    pub fn new(series_max: usize) -> Totals {
+    /// Counters that take at most `series_max` series, of groups that `labels` tell apart.
+    pub fn new(series_max: usize, labels: &[GroupLabel]) -> Totals {
         Totals {
             groups: BTreeMap::new(),
             other: Counters::default(),
             series_max,
+            labels: labels.to_vec(),
             before: HashMap::new(),
             looked: None,
         }
@@ -169,7 +217,7 @@ impl Totals {
                 }
             }
             if part != Counters::default() {
-                self.add(Group::of(socket), &part, now);
+                self.add(Group::of(socket, &self.labels), &part, now);
             }
         }
         self.before = moved;
@@ -216,7 +264,7 @@ impl Totals {
         let mut groups: Vec<(Group, Counters)> =
             self.groups.iter().map(|(group, (sum, _))| (group.clone(), sum.clone())).collect();
         if self.other != Counters::default() {
-            groups.push((Group::other(), self.other.clone()));
+            groups.push((Group::other(&self.labels), self.other.clone()));
         }
         groups
     }
@@ -256,8 +304,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn group(number: u16) -> Group {
-        let (process, cgroup) = (format!("process-{number}"), "/system.slice".into());
-        Group { process, cgroup, port: Some(number), is_other: false }
+        let labels = vec![(GroupLabel::Process, format!("process-{number}"))];
+        Group { labels, is_other: false }
     }
 
     fn part(limit: Limit, seconds: u64) -> Counters {
@@ -273,12 +321,12 @@ mod tests {
     fn what_does_not_fit_is_other_until_a_group_retires() {
         let minute = |minute: u64| Instant::ZERO + Duration::from_secs(60 * minute);
         // Room for two groups of one limit, five series each.
-        let mut totals = Totals::new(Totals::OTHER_SERIES + 10);
+        let mut totals = Totals::new(Totals::OTHER_SERIES + 10, &[GroupLabel::Process]);
         for number in 1..=3 {
             totals.add(group(number), &part(Limit::Link, 1), minute(0));
         }
         let names = |totals: &Totals| -> Vec<String> {
-            totals.groups().into_iter().map(|(group, _)| group.process).collect()
+            totals.groups().into_iter().map(|(group, _)| group.labels[0].1.clone()).collect()
         };
         assert_eq!(names(&totals), ["process-1", "process-2", "other"]);
         totals.add(group(2), &part(Limit::Link, 1), minute(9));
@@ -288,6 +336,40 @@ mod tests {
         totals.add(group(4), &part(Limit::SendBuffer, 5), minute(11));
         let (_, other) = totals.groups().pop().unwrap();
         assert_eq!(other.by_limit[&Limit::SendBuffer].time, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_workload_is_told_by_the_group_of_its_process() {
+        use GroupLabel::{Cgroup, Container, Pod, Port, Process as Name, Qos, Runtime, Unit};
+        let id = "4c01db0b339c8a2f7e3a6a3c5b1d9e0f4c01db0b339c8a2f7e3a6a3c5b1d9e0f";
+        let uid = "214f3ba8-4b69-4bdb-a7d5-5ecc73f04ae9";
+        let pod = format!("/kubepods/burstable/pod{uid}/crio-{id}");
+        let process = |cgroup: &str| Process {
+            pid: 7,
+            name: "nginx".into(),
+            command: String::new(),
+            cgroup: Some(cgroup.into()),
+            container: None,
+        };
+        let in_pod = process(&pod);
+        for (label, expected) in [
+            (Name, "nginx"),
+            (Cgroup, &pod),
+            (Port, "443"),
+            (GroupLabel::Workload, uid),
+            (Unit, ""),
+            (Container, id),
+            (Runtime, "crio"),
+            (Pod, uid),
+            (Qos, "burstable"),
+        ] {
+            assert_eq!(label.of(Some(&in_pod), [40_000, 443]), expected, "{label:?}");
+        }
+        let of_unit = process("/system.slice/nginx.service");
+        assert_eq!(GroupLabel::Workload.of(Some(&of_unit), [1, 2]), "nginx.service");
+        assert_eq!(GroupLabel::Workload.of(Some(&process("/")), [1, 2]), "host");
+        assert_eq!(GroupLabel::Workload.of(None, [1, 2]), "host");
+        assert_eq!(Port.of(None, [40_000, 50_000]), "");
     }
 
     #[test]
@@ -305,7 +387,7 @@ mod tests {
             parts in proptest::collection::vec((0_u16..40, 0_usize..8, 1_u64..100), 0..200),
             series_max in 0_usize..300,
         ) {
-            let mut totals = Totals::new(series_max);
+            let mut totals = Totals::new(series_max, &[GroupLabel::Process]);
             let mut expected = Bytes::ZERO;
             for (number, limit, seconds) in parts {
                 totals.add(group(number), &part(Limit::ALL[limit], seconds), Instant::ZERO);

@@ -7,7 +7,7 @@
 
 use crate::follow::{Target, follow};
 use crate::machine::{
-    Counters, Holder, group_is_short, memory_pressure, offloads_off, physical_devices, vendor,
+    Counters, group_is_short, holders, memory_pressure, offloads_off, physical_devices, vendor,
 };
 use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::connection::filter::LiveFilter;
@@ -66,11 +66,12 @@ pub struct Found {
 fn is_selected(socket: &WatchedSocket, filter: &LiveFilter, options: WhyOptions) -> bool {
     let process = socket.process.as_deref();
     filter.matches(socket.local, socket.remote, process)
-        && (options.loopback || !is_loopback(socket))
+        && (options.loopback || !is_loopback(socket.local, socket.remote))
 }
 
-fn is_loopback(socket: &WatchedSocket) -> bool {
-    socket.remote.ip().is_loopback() || socket.local.ip() == socket.remote.ip()
+/// Whether a connection stays within this host.
+pub(crate) fn is_loopback(local: SocketAddr, remote: SocketAddr) -> bool {
+    remote.ip().is_loopback() || local.ip() == remote.ip()
 }
 
 /// Finds out what limits the selected connections. `tick` is called with the time that has passed.
@@ -200,25 +201,9 @@ fn answers(
     Ok(Found { followed, machine, selected, connections: watch.connections() })
 }
 
-/// The memory that each process holds in its busy sockets.
-fn holders(watch: &Watch) -> Vec<Holder> {
-    let mut held: HashMap<u32, Holder> = HashMap::new();
-    for socket in watch.busy() {
-        let memory = socket.sample().and_then(|sample| sample.memory);
-        let (Some(memory), Some(process)) = (memory, socket.process.as_deref()) else { continue };
-        let holder = held.entry(process.pid).or_insert_with(|| {
-            let process = format!("{} {}", process.name, process.pid);
-            Holder { process, memory: Bytes::ZERO }
-        });
-        let both = memory.rmem_alloc.saturating_add(memory.wmem_queued);
-        holder.memory = holder.memory.saturating_add(both);
-    }
-    held.into_values().collect()
-}
-
 /// The one that loses most first. Of two ends of one connection only the sender's stays: its
 /// counters tell more, and the other end's samples are part of its answer.
-fn worst_first(mut followed: Vec<Followed>) -> Vec<Followed> {
+pub(crate) fn worst_first(mut followed: Vec<Followed>) -> Vec<Followed> {
     let senders: Vec<(SocketAddr, SocketAddr)> = followed
         .iter()
         .map(|one| &one.connection.answer)
@@ -309,7 +294,8 @@ impl SeenSocket {
             uid: self.uid,
         };
         let Target { local, remote, .. } = self.target;
-        let note = Note { at: own.last()?.at, local, remote, asked, settings: Some(settings) };
+        let at = own.last()?.at;
+        let note = Note { at, local, remote, asked, settings: Some(settings), socket: None };
         Some(Followed { connection, samples: own, other, note })
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Lines, Recorded, SAMPLES_MAX, each_line};
 use crate::drive::End;
-use fullpipe_flow::diagnosis::live::{Note, connections};
+use fullpipe_flow::diagnosis::live::{HistoryLine, Note, connections};
 use fullpipe_flow::{Config, Counts};
 use fullpipe_model::observe::{ParseSampleError, Sample};
 
@@ -14,9 +14,10 @@ pub(super) fn read(name: String, lines: Lines, config: &Config) -> Recorded {
     let (_, errors) = each_line(&name, lines, |line| {
         let before = counts.samples.saturating_add(notes.len() as u64);
         match entry(line, before).map_err(|cause| (cause, counts.samples))? {
-            None => {}
-            Some(RecordedEntry::Note(note)) => notes.push(*note),
-            Some(RecordedEntry::Sample(sample)) => {
+            // What all sockets did together is of no connection.
+            None | Some(HistoryLine::Look(_) | HistoryLine::Host(_)) => {}
+            Some(HistoryLine::Note(note)) => notes.push(*note),
+            Some(HistoryLine::Sample(sample)) => {
                 counts.samples += 1;
                 if config.filter.as_ref().is_none_or(|one| one.matches(sample.local, sample.remote))
                 {
@@ -29,14 +30,8 @@ pub(super) fn read(name: String, lines: Lines, config: &Config) -> Recorded {
     (connections(samples, &notes, config.trace), End { counts, errors })
 }
 
-/// What a line holds.
-enum RecordedEntry {
-    Sample(Box<Sample>),
-    Note(Box<Note>),
-}
-
 /// What a line holds, after so many others; `None` of an empty one.
-fn entry(line: &[u8], before: u64) -> Result<Option<RecordedEntry>, String> {
+fn entry(line: &[u8], before: u64) -> Result<Option<HistoryLine>, String> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
     }
@@ -44,13 +39,7 @@ fn entry(line: &[u8], before: u64) -> Result<Option<RecordedEntry>, String> {
         return Err(format!("it has more than {SAMPLES_MAX} samples; record for a shorter time"));
     }
     let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
-    // Nearly every line is a sample, so a note is what is none.
-    let parsed = text.parse().map(|sample| RecordedEntry::Sample(Box::new(sample)));
-    let parsed = parsed.or_else(|error: ParseSampleError| {
-        let note = text.parse().map(|note| RecordedEntry::Note(Box::new(note)));
-        note.map_err(|_: ParseSampleError| error)
-    });
-    parsed.map(Some).map_err(|error| error.to_string())
+    text.parse().map(Some).map_err(|error: ParseSampleError| error.to_string())
 }
 
 #[cfg(test)]

@@ -13,8 +13,7 @@ pub(super) fn read(name: String, lines: Lines, config: &Config) -> Recorded {
     let (number, mut errors) = each_line(&name, lines, |line| {
         take(&mut reader, line).map_err(|cause| (cause, reader.samples() as u64))
     });
-    let mut counts = Counts::default();
-    counts.samples = reader.samples() as u64;
+    let counts = Counts { samples: reader.samples() as u64, ..Counts::default() };
     let mut samples = match reader.finish() {
         Ok(log) => log.samples,
         Err(_) if !errors.is_empty() => Vec::new(),

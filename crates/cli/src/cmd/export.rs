@@ -8,9 +8,9 @@ use super::open_metrics::{self, Text};
 use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
 use crate::terminal::{print, remark};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use exposition::{Exposition, FIXED_SERIES};
-use fullpipe_host::totals::Totals;
+use fullpipe_host::totals::{GroupLabel, Totals};
 use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_kernel::host::clock;
 use fullpipe_kernel::run::sandbox::Interrupt;
@@ -26,16 +26,17 @@ const DEFAULT_PORT: u16 = 5607;
 
 /// Serve what limits the host's TCP connections as OpenMetrics, or push it by OTLP.
 ///
-/// Time and bytes by limit are counted by process, control group and low port, and summed as
-/// "other" beyond --series-max. Reads only; as root it counts the connections of all users and
-/// namespaces.
-/// The files in contrib/ have alerts, a dashboard for Grafana and a systemd unit.
+/// Time and bytes by limit are counted by process, control group and low port, or by what --labels
+/// names, and summed as "other" beyond --series-max. Reads only; as root it counts the connections
+/// of all users and namespaces. The files in contrib/ have alerts, a dashboard for Grafana and a
+/// systemd unit.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   fullpipe export                                  http://127.0.0.1:5607/metrics
   fullpipe export --listen 127.0.0.1:9999 --interval 5s
   fullpipe export --otlp http://127.0.0.1:4318     push to a collector of OpenTelemetry
+  fullpipe export --labels workload,runtime        by pod, container or systemd unit
   fullpipe export --once                           look three times, print the metrics, and end")]
 pub struct Export {
     /// Address and port to listen on; with port 0 a free one, which is printed.
@@ -56,9 +57,52 @@ pub struct Export {
     /// The most series; what does not fit is summed as "other".
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = series)]
     series_max: usize,
+    /// What connections are told apart by.
+    #[arg(long, value_name = "LABEL,..", value_enum, value_delimiter = ',')]
+    #[arg(default_values_t = [GroupedBy::Process, GroupedBy::Cgroup, GroupedBy::Port])]
+    labels: Vec<GroupedBy>,
     /// Look three times, print the metrics, and end.
     #[arg(long, conflicts_with_all = ["listen", "expose", "otlp"])]
     once: bool,
+}
+
+/// A label of --labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GroupedBy {
+    /// The name of the process.
+    Process,
+    /// Its control group.
+    Cgroup,
+    /// The lower one of both ports, if it is below those of clients.
+    Port,
+    /// The pod's id, or else the container's, or else the systemd unit; `host` of what is in none.
+    Workload,
+    /// The systemd unit.
+    Unit,
+    /// The container's id.
+    Container,
+    /// What runs the container: containerd, crio, docker or podman.
+    Runtime,
+    /// The pod's id.
+    Pod,
+    /// The pod's quality of service: guaranteed, burstable or best_effort.
+    Qos,
+}
+
+impl GroupedBy {
+    const fn group_label(self) -> GroupLabel {
+        match self {
+            GroupedBy::Process => GroupLabel::Process,
+            GroupedBy::Cgroup => GroupLabel::Cgroup,
+            GroupedBy::Port => GroupLabel::Port,
+            GroupedBy::Workload => GroupLabel::Workload,
+            GroupedBy::Unit => GroupLabel::Unit,
+            GroupedBy::Container => GroupLabel::Container,
+            GroupedBy::Runtime => GroupLabel::Runtime,
+            GroupedBy::Pod => GroupLabel::Pod,
+            GroupedBy::Qos => GroupLabel::Qos,
+        }
+    }
 }
 
 /// Below this there is no room for a group beside the rest.
@@ -81,7 +125,13 @@ impl Export {
         let watch = Watch::open(Namespaces::All).map_err(|refused| {
             Failure::new(Kind::Missing, Sentence::from(&refused).of("export"))
         })?;
-        let mut sampler = Sampler { watch, exposition: Rc::new(Exposition::new(self.series_max)) };
+        let mut labels: Vec<GroupLabel> = Vec::new();
+        for label in self.labels.iter().map(|label| label.group_label()) {
+            // Twice the same label would be no metric.
+            labels.extend((!labels.contains(&label)).then_some(label));
+        }
+        let exposition = Rc::new(Exposition::new(self.series_max, &labels));
+        let mut sampler = Sampler { watch, exposition };
         sampler.look()?;
         if self.once {
             // The second look says which connections are busy, the third what they do.

@@ -2,6 +2,7 @@
 
 mod both;
 mod shown;
+mod sockets;
 
 use super::program::{self, Started};
 use crate::failure::{Failure, Kind};
@@ -35,6 +36,9 @@ use std::process::Command;
 /// --allow-record` runs, both ends record what passes between them, and the answer is by both. With
 /// CMD those connections are recorded that begin while it runs: whoever else opens some meanwhile
 /// is left out by --port and --host. Needs root, or CAP_NET_RAW.
+///
+/// With --sockets no packets are taken, but looks at all sockets, about one a second, for days:
+/// `fullpipe why --at` answers from them. That needs no privilege; as root it sees every user's.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -46,6 +50,7 @@ Examples:
   fullpipe record --port 443 -o - | wireshark -k -i -
   ssh server sudo fullpipe record -o - | wireshark -k -i -
   fullpipe record --ring packets/ --size 200MB --port 443 --until 'goodput < 10mbit'
+  fullpipe record --sockets --ring /var/lib/fullpipe/sockets --size 2GiB
 
 Exit code with CMD: the program's (128 + n if signal n ended it). With --until and --for: 1 if it did not happen.")]
 pub struct RecordCommand {
@@ -69,6 +74,14 @@ pub struct RecordCommand {
     /// Only what passes this device [default: every device, and each packet once].
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
+    /// Record no packets, but what sockets do: each second samples of the connections that lose
+    /// most and move most, and what all did together. For `why --at`; without --ring to
+    /// /var/lib/fullpipe/sockets, of a user who is not root to ~/.local/state/fullpipe/sockets.
+    #[arg(long)]
+    #[arg(conflicts_with_all = [
+        "far", "key", "port", "host", "device", "output", "until", "snap", "command"
+    ])]
+    sockets: bool,
     /// How long to record [default: until Ctrl-C].
     #[arg(long = "for", value_name = "TIME", value_parser = span, conflicts_with = "command")]
     span: Option<Duration>,
@@ -146,6 +159,9 @@ struct Waited {
 impl RecordCommand {
     pub fn run(self) -> Result<u8, Failure> {
         let end = Interrupt::on_signals().map_err(super::why::failed)?;
+        if self.sockets {
+            return sockets::run(&self, &end);
+        }
         if let Some(far) = &self.far {
             if self.is_stream() {
                 let told = Sentence::new(

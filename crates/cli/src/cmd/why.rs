@@ -1,7 +1,11 @@
 //! `fullpipe why`: what limits the connections of this host, now.
 
 mod files;
+mod past;
 mod url;
+mod when;
+
+pub(super) use past::not_read;
 
 use crate::cmd::waits;
 use crate::failure::{Failure, Kind};
@@ -15,6 +19,7 @@ use fullpipe_flow::diagnosis::live::LiveConnection;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Explanation};
 use fullpipe_flow::limit::Limit;
 use fullpipe_flow::schema::Version;
+use fullpipe_host::history::PastGround;
 use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_host::{Found, WhyOptions};
 use fullpipe_kernel::run::sandbox::Interrupt;
@@ -27,12 +32,14 @@ use serde::Serialize;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use url::Looked;
+use when::{When, when};
 
 /// Say why this host's connections are slow: what limits each, since when, and which end must act.
 ///
 /// Follows the busiest TCP connections for some seconds by the kernel's own counters, and names
 /// for each the limit, the process, the cause and the remedy: this host's, the peer's, or nobody's.
-/// Changes nothing. As root it sees every network namespace and every process; as an ordinary user
+/// Changes nothing. With --at it answers for a time that is past, from what `fullpipe record
+/// --sockets` kept. As root it sees every network namespace and every process; as an ordinary user
 /// all connections of its own namespace, and its own processes.
 #[derive(Args)]
 #[command(after_help = "\
@@ -44,6 +51,8 @@ Examples:
   fullpipe why --pid 4711 --json | jq '.connections[0].acts'
   fullpipe why --peer 192.0.2.7 --record samples.jsonl
   fullpipe why --watch --parquet connections.parquet
+  fullpipe why --at 03:00 --for 10m
+  fullpipe why --at -1h --for 5m --cgroup nginx.service
   fullpipe why --watch")]
 pub struct Why {
     /// Download this for some seconds, as `get` does, and say what limits that: http:// or
@@ -76,9 +85,18 @@ pub struct Why {
     /// Connections within this host as well.
     #[arg(long)]
     loopback: bool,
-    /// How long to follow the connections.
-    #[arg(long = "for", value_name = "TIME", default_value = "3s", value_parser = span)]
-    span: Duration,
+    /// Answer for this time, from what `fullpipe record --sockets` kept: 03:00 (the last one, by
+    /// the clocks here), 2026-11-30T03:00:00Z, or -10m.
+    #[arg(long, value_name = "WHEN", value_parser = when, allow_hyphen_values = true)]
+    #[arg(conflicts_with_all = ["url", "watch", "namespaces"])]
+    at: Option<When>,
+    /// The folder of that recording [default: where `record --sockets` writes].
+    #[arg(long, value_name = "DIR", requires = "at")]
+    ring: Option<PathBuf>,
+    /// How long to follow the connections, or how much of a recording to tell [default: 3s, with
+    /// --at 10m].
+    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    span: Option<Duration>,
     /// How many connections to follow at most, the busiest first.
     #[arg(long, value_name = "COUNT", default_value_t = 32, value_parser = most())]
     most: u16,
@@ -135,10 +153,17 @@ struct WhyDocument<'a> {
     packets: Option<&'a DiagnosedConnection>,
     /// What the machine itself dropped or held back meanwhile.
     host: &'a [Explanation],
+    /// What a recording's answer rests on, and what it lacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<&'a PastGround>,
 }
 
 /// Bounds of --for: a verdict needs some round trips, and samples are kept in memory.
-const SPAN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(600));
+const SPAN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3600));
+/// The most of what is followed: a recording has a hundredth of its samples.
+const FOLLOWED_MOST: Duration = Duration::from_secs(600);
+/// How long connections are followed without --for.
+const FOLLOWED: Duration = Duration::from_secs(3);
 
 fn span(text: &str) -> Result<Duration, Sentence> {
     let span: Duration = text.parse().map_err(|error: ParseError| Sentence::from(&error))?;
@@ -155,6 +180,16 @@ fn span(text: &str) -> Result<Duration, Sentence> {
 
 impl Why {
     pub fn run(self) -> Result<u8, Failure> {
+        if let Some(at) = self.at {
+            return past::run(&self, at);
+        }
+        if self.followed_for() > FOLLOWED_MOST {
+            let told = Sentence::new(
+                format!("why: more than {FOLLOWED_MOST} takes --at; use --watch to go on"),
+                format!("why：超过 {FOLLOWED_MOST} 需要 --at；请用 --watch 持续查看"),
+            );
+            return Err(Failure::new(Kind::Usage, told));
+        }
         let interrupt = Interrupt::on_signals().map_err(failed)?;
         // A file that cannot be written is told before anything is watched.
         let mut files = Files::begin(self.record.as_deref(), self.parquet.as_deref())?;
@@ -168,7 +203,10 @@ impl Why {
             let looked = clock::now() + clock::realtime_offset();
             // A download that failed before anything could be seen is told by its error alone.
             if look.failure.is_none() || !look.is_empty() {
-                self.show(&look, looked, &watch)?;
+                self.show(&look, looked, None)?;
+                if !self.json {
+                    tell_hidden(&watch);
+                }
             }
             files.add(&look.found.followed, looked)?;
             if let Some(failure) = look.failure.take() {
@@ -196,25 +234,33 @@ impl Why {
     /// What was found; of a URL by its times and packets, too.
     fn look(&self, watch: &mut Watch, interrupt: &Interrupt) -> Result<Looked, Failure> {
         if let Some(url) = &self.url {
-            let bar = bar(self.span);
+            let bar = bar(self.followed_for());
             let trust = url::Trust { cacert: self.cacert.clone(), insecure: self.insecure };
-            let looked = url::why(url, trust, self.span, watch, interrupt, &mut |passed| {
-                bar.set_position(passed.as_micros());
-            });
+            let looked =
+                url::why(url, trust, self.followed_for(), watch, interrupt, &mut |passed| {
+                    bar.set_position(passed.as_micros());
+                });
             bar.finish_and_clear();
             let looked = looked?;
             tell_of_packets(&looked);
             return Ok(looked);
         }
         let filter = self.filter();
-        let options =
-            WhyOptions { loopback: self.has_loopback(), span: self.span, most: self.most.into() };
-        let bar = bar(self.span);
+        let options = WhyOptions {
+            loopback: self.has_loopback(),
+            span: self.followed_for(),
+            most: self.most.into(),
+        };
+        let bar = bar(self.followed_for());
         let found = fullpipe_host::why(watch, &filter, options, interrupt, &mut |passed| {
             bar.set_position(passed.as_micros());
         });
         bar.finish_and_clear();
         Ok(Looked { found: found.map_err(failed)?, ..Looked::default() })
+    }
+
+    fn followed_for(&self) -> Duration {
+        self.span.unwrap_or(FOLLOWED)
     }
 
     /// Which connections are meant: all that is given must hold.
@@ -234,7 +280,12 @@ impl Why {
         self.loopback || self.filter().names_connections()
     }
 
-    fn show(&self, look: &Looked, looked: Instant, watch: &Watch) -> Result<(), Failure> {
+    fn show(
+        &self,
+        look: &Looked,
+        looked: Instant,
+        recorded: Option<&PastGround>,
+    ) -> Result<(), Failure> {
         let Looked { found, timing, .. } = look;
         let packets = look.packets.as_ref().map(|captured| &captured.connection);
         let connections: Vec<&LiveConnection> =
@@ -249,6 +300,7 @@ impl Why {
                 timing: timing.as_ref(),
                 packets,
                 host: &found.machine,
+                recorded,
             };
             if self.watch {
                 let line = serde_json::to_string(&document).map_err(std::io::Error::from)?;
@@ -257,14 +309,14 @@ impl Why {
             return Ok(print_json(&document)?);
         }
         print(&self.text(look))?;
-        if found.selected > found.followed.len() && found.followed.len() == usize::from(self.most) {
+        let is_bounded = recorded.is_none() && found.selected > found.followed.len();
+        if is_bounded && found.followed.len() == usize::from(self.most) {
             let more = found.selected - found.followed.len();
             remark(&either(
                 format!("{more} more busy connections: --most follows more"),
                 format!("还有 {more} 个繁忙的连接：--most 跟踪更多"),
             ));
         }
-        tell_hidden(watch);
         Ok(())
     }
 
@@ -292,6 +344,8 @@ impl Why {
         }
         if !connections.is_empty() {
             text += &live::render(&connections, &look.found.machine, layout);
+        } else if self.at.is_some() {
+            text += &nothing_then(&look.found, layout.language);
         } else if self.url.is_none() {
             text += &format!("{}\n", nothing(&look.found, self.has_loopback(), layout.language));
         } else if look.failure.is_none() && look.found.followed.is_empty() {
@@ -368,6 +422,22 @@ fn nothing(found: &Found, has_loopback: bool, language: Language) -> String {
             format!(
                 "没有繁忙的连接：本机的 {all} 个连接都没有传输数据，也没有等待传输。请先开始传输\
                  {within}。"
+            )
+        }
+    }
+}
+
+/// What to say where a recording has no connection that is meant.
+fn nothing_then(found: &Found, language: Language) -> String {
+    let all = found.connections;
+    match language {
+        Language::English => format!(
+            "No connection that was asked about lost or moved most in that time; there were up to \
+             {all}.\n"
+        ),
+        Language::Chinese => {
+            format!(
+                "在那段时间里，所问的连接都不在损失或传输最多的连接之中；当时最多有 {all} 个连接。\n"
             )
         }
     }

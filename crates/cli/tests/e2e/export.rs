@@ -4,16 +4,19 @@ use crate::Case;
 use crate::need::Need;
 use crate::program::{Finished, Program, Running, until};
 use crate::top::StalledConnection;
+use crate::window::cgroup_mounts;
 use fullpipe_model::units::Duration;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 pub const CASES: &[Case] = &[
     ("time_is_counted_by_limit", &[], time_is_counted_by_limit),
+    ("a_pod_is_told_by_its_control_group", IN_GROUPS, a_pod_is_told_by_its_control_group),
     ("series_are_bounded", &[], series_are_bounded),
     ("addresses_that_others_reach_are_refused", &[], addresses_that_others_reach_are_refused),
     ("otlp_is_pushed_again_after_a_refusal", &[], otlp_is_pushed_again_after_a_refusal),
@@ -25,6 +28,8 @@ pub const CASES: &[Case] = &[
     ),
 ];
 
+/// Control groups of version 2 can be made.
+const IN_GROUPS: &[Need] = &[Need::WindowAgent, Need::Program("python3")];
 const CURL: Need = Need::Program("curl");
 const PROMTOOL: Need = Need::Program("promtool");
 
@@ -64,6 +69,56 @@ fn time_is_counted_by_limit() {
     let busy = value(&text, &["fullpipe_tcp_busy_connections "]).unwrap();
     assert!(1.0 <= busy && busy <= all, "{text}");
     assert!(text.ends_with("# EOF\n"), "{text}");
+}
+
+/// A process in control groups of its own. Both end with this.
+struct Grouped(std::process::Child, Vec<PathBuf>);
+
+impl Drop for Grouped {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+        for group in self.1.iter().rev() {
+            // The kernel may need a moment to see that it is empty.
+            until("the group is empty", Duration::from_secs(10), || {
+                std::fs::remove_dir(group).is_ok()
+            });
+        }
+    }
+}
+
+/// A process in groups as CRI-O lays them out with the driver `cgroupfs`: its pod is its workload.
+fn a_pod_is_told_by_its_control_group() {
+    const UID: &str = "214f3ba8-4b69-4bdb-a7d5-5ecc73f04ae9";
+    const SENDER: &str = "import socket, sys, time\n\
+        sys.stdin.readline(); l = socket.create_server(('127.0.0.1', 0))\n\
+        n = socket.create_connection(l.getsockname()); n.setblocking(False)\n\
+        try:\n while True: n.send(b'x' * 65536)\n\
+        except BlockingIOError: print('ready', flush=True); time.sleep(60)";
+    let root = cgroup_mounts().remove(0).join(format!("fullpipe-pod-{}", std::process::id()));
+    let id = "4c01db0b339c8a2f".repeat(4);
+    let groups = ["kubepods", "burstable", &format!("pod{UID}"), &format!("crio-{id}")];
+    let mut made = vec![root.clone()];
+    for name in groups {
+        made.push(made[made.len() - 1].join(name));
+    }
+    std::fs::create_dir_all(&made[made.len() - 1]).unwrap();
+    let mut command = std::process::Command::new("python3");
+    command.args(["-c", SENDER]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let Grouped(sender, made) = &mut Grouped(command.spawn().unwrap(), made);
+    std::fs::write(made[made.len() - 1].join("cgroup.procs"), sender.id().to_string()).unwrap();
+    sender.stdin.take().unwrap().write_all(b"\n").unwrap();
+    let mut ready = String::new();
+    BufReader::new(sender.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    let labels = "workload,runtime,pod,qos,container,pod";
+    let text = once(&Program::new(), &["--labels", labels]).out;
+    let told = format!(
+        "workload=\"{UID}\",container_runtime=\"crio\",k8s_pod_uid=\"{UID}\",\
+         k8s_pod_qos_class=\"burstable\",container_id=\"{id}\""
+    );
+    let held = value(&text, &["fullpipe_tcp_limited_seconds_total", "limit=\"receive", &told]);
+    assert!(held.is_some_and(|held| held >= 0.35), "{text}");
+    assert!(!text.contains("process_executable_name"), "{text}");
 }
 
 fn series_are_bounded() {

@@ -41,6 +41,7 @@ mod program;
 mod real_programs;
 mod record;
 mod record_both;
+mod record_sockets;
 mod relay;
 mod relay_carriers;
 mod relay_killed;
@@ -154,6 +155,7 @@ fn main() -> ExitCode {
         ("why_ss", Beside::Nothing, why_ss::CASES),
         ("record", Beside::Waiting, record::CASES),
         ("record_both", Beside::Waiting, record_both::CASES),
+        ("record_sockets", Beside::Waiting, record_sockets::CASES),
         ("why_url", Beside::Waiting, why_url::CASES),
         ("path_test", Beside::Waiting, path_test::CASES),
         ("relay", Beside::Waiting, relay::CASES),

@@ -88,6 +88,12 @@ impl LiveAccount {
         parts
     }
 
+    /// What is lost of all parts together; it only grows.
+    pub fn lost(&self) -> Duration {
+        let AccountParts(parts) = &self.parts;
+        parts.iter().fold(Duration::ZERO, |sum, part| sum.saturating_add(part.lost))
+    }
+
     /// Divides the time between two samples that follow each other. `role` is this end of the data,
     /// and `shares` what held the data meanwhile.
     pub fn note(&mut self, before: &Sample, now: &Sample, role: End, shares: &[Candidate]) {

@@ -5,7 +5,7 @@ use crate::diagnosis::live::LiveConnection;
 use crate::finding::Remedy;
 use crate::finding::words;
 use fullpipe_model::limit::End;
-use fullpipe_model::observe::Process;
+use fullpipe_model::observe::{Process, Workload};
 use fullpipe_model::units::Instant;
 
 /// Rows of live connections.
@@ -206,4 +206,16 @@ pub static LIVE_CONNECTIONS: &[C] = &[
         "its container's id",
         |row| process(row, |process| process.container.as_deref()),
     ),
+    C::new(
+        "workload",
+        Kind::Text,
+        "its process is hidden",
+        "its pod's id, or else its container's, or else its systemd unit, by its control group; `host` of what is in none",
+        |row| {
+            let process = row.connection.process.as_ref();
+            let group = process.map(|process| process.cgroup.as_deref().unwrap_or_default());
+            Cell::word(group.map(|group| Workload::of(group).name()))
+        },
+    )
+    .at(Place::Rows),
 ];

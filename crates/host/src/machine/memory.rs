@@ -1,8 +1,11 @@
 //! Memory of TCP: how much all sockets hold together, who holds most, and whether a control group
 //! keeps a process short of it.
 
+use crate::watch::Watch;
 use fullpipe_flow::diagnosis::MachineCause;
+use fullpipe_flow::diagnosis::live::NotedGroup;
 use fullpipe_model::units::Bytes;
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
@@ -13,6 +16,22 @@ pub(crate) struct Holder {
     pub(crate) process: String,
     /// The memory of its busy sockets, both ways.
     pub(crate) memory: Bytes,
+}
+
+/// The memory that each process holds in its busy sockets.
+pub(crate) fn holders(watch: &Watch) -> Vec<Holder> {
+    let mut held: HashMap<u32, Holder> = HashMap::new();
+    for socket in watch.busy() {
+        let memory = socket.sample().and_then(|sample| sample.memory);
+        let (Some(memory), Some(process)) = (memory, socket.process.as_deref()) else { continue };
+        let holder = held.entry(process.pid).or_insert_with(|| {
+            let process = format!("{} {}", process.name, process.pid);
+            Holder { process, memory: Bytes::ZERO }
+        });
+        let both = memory.rmem_alloc.saturating_add(memory.wmem_queued);
+        holder.memory = holder.memory.saturating_add(both);
+    }
+    held.into_values().collect()
 }
 
 /// The kernel counts in pages; its size is that of x86-64, and of most others.
@@ -53,21 +72,26 @@ const OF_SOCKETS: f64 = 0.05;
 /// Whether the control group at `path` (below the mount of cgroup v2) is at its memory limit while
 /// sockets hold a good part of that: the kernel then keeps windows small for its processes.
 pub(crate) fn group_is_short(path: &str) -> Option<MachineCause> {
+    group_shortage(path).as_ref().map(NotedGroup::cause)
+}
+
+/// The same with its numbers alone, for a recording.
+pub(crate) fn group_shortage(path: &str) -> Option<NotedGroup> {
     let folder = Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/'));
     let [max, current, stat] = ["memory.max", "memory.current", "memory.stat"]
         .map(|name| fs::read_to_string(folder.join(name)).ok());
     short(path, &max?, &current?, &stat?)
 }
 
-fn short(path: &str, max: &str, current: &str, stat: &str) -> Option<MachineCause> {
+fn short(path: &str, max: &str, current: &str, stat: &str) -> Option<NotedGroup> {
     // "max" is no bound.
     let bound: u64 = max.trim().parse().ok()?;
     let current: u64 = current.trim().parse().ok()?;
     let sockets: u64 =
         stat.lines().find_map(|line| line.strip_prefix("sock "))?.trim().parse().ok()?;
     let is_short = current as f64 >= SHORT * bound as f64;
-    (is_short && sockets as f64 >= OF_SOCKETS * bound as f64).then(|| MachineCause::GroupMemory {
-        group: path.into(),
+    (is_short && sockets as f64 >= OF_SOCKETS * bound as f64).then(|| NotedGroup {
+        path: path.into(),
         used: Bytes::new(current),
         bound: Bytes::new(bound),
         sockets: Bytes::new(sockets),

@@ -11,7 +11,7 @@
 
 mod memory;
 
-pub(crate) use memory::{Holder, group_is_short, memory_pressure};
+pub(crate) use memory::{group_is_short, group_shortage, holders, memory_pressure};
 
 use fullpipe_flow::diagnosis::{CountedEvent, MachineCause};
 use fullpipe_kernel::network::ethtool::{Ethtool, Offload};
@@ -101,6 +101,53 @@ impl Counters {
     }
 }
 
+/// The names of counters in a recording.
+const TCP_NAME: &str = "tcp ";
+const SOFTNET_DROPPED: &str = "softnet dropped";
+const SOFTNET_SQUEEZED: &str = "softnet squeezed";
+const DEVICE_NAME: &str = "device ";
+
+impl Counters {
+    /// The counters that say something about transfers, by name, for a recording.
+    pub(crate) fn named(&self) -> BTreeMap<String, u64> {
+        let mut named = BTreeMap::new();
+        for (name, _) in TCP {
+            let value = self.tcp.get(name);
+            named.extend(value.map(|value| (format!("{TCP_NAME}{name}"), *value)));
+        }
+        let Softnet { dropped, squeezed } = self.softnet;
+        named.insert(SOFTNET_DROPPED.into(), dropped);
+        named.insert(SOFTNET_SQUEEZED.into(), squeezed);
+        for (device, counters) in &self.devices {
+            for (name, value) in counters {
+                if DEVICE.iter().any(|(end, _)| name.ends_with(end)) {
+                    named.insert(format!("{DEVICE_NAME}{device} {name}"), *value);
+                }
+            }
+        }
+        named
+    }
+
+    /// The counters that a recording has.
+    pub(crate) fn of_named(named: &BTreeMap<String, u64>) -> Counters {
+        let mut counters = Counters::default();
+        for (name, value) in named {
+            if let Some(name) = name.strip_prefix(TCP_NAME) {
+                counters.tcp.insert(name.into(), *value);
+            } else if name == SOFTNET_DROPPED {
+                counters.softnet.dropped = *value;
+            } else if name == SOFTNET_SQUEEZED {
+                counters.softnet.squeezed = *value;
+            } else if let Some((device, name)) =
+                name.strip_prefix(DEVICE_NAME).and_then(|rest| rest.split_once(' '))
+            {
+                counters.devices.entry(device.into()).or_default().insert(name.into(), *value);
+            }
+        }
+        counters
+    }
+}
+
 /// How much a counter has grown.
 fn grown(now: &Named, then: &Named, name: &str) -> u64 {
     let [now, then] = [now, then].map(|counters| counters.get(name).copied().unwrap_or(0));
@@ -110,13 +157,20 @@ fn grown(now: &Named, then: &Named, name: &str) -> u64 {
 /// Squeezes of the receive path in some seconds that mean nothing.
 const SQUEEZED_USUAL: u64 = 100;
 
+/// The offloads that are looked at, with their names by ethtool.
+const OFFLOADS: [(Offload, &str); 2] =
+    [(Offload::Tso, "tcp-segmentation-offload"), (Offload::Gro, "generic-receive-offload")];
+
+/// The name of an offload that a recording has, if it is one of those that are looked at.
+pub(crate) fn offload_named(name: &str) -> Option<&'static str> {
+    OFFLOADS.iter().map(|(_, known)| *known).find(|known| *known == name)
+}
+
 /// Offloads that are off on a device that carries traffic: each packet then costs CPU.
 pub(crate) fn offloads_off(devices: &[String]) -> Vec<MachineCause> {
     let Ok(ethtool) = Ethtool::open() else { return Vec::new() };
-    let names =
-        [(Offload::Tso, "tcp-segmentation-offload"), (Offload::Gro, "generic-receive-offload")];
     let pairs =
-        devices.iter().flat_map(|device| names.map(|(offload, name)| (device, offload, name)));
+        devices.iter().flat_map(|device| OFFLOADS.map(|(offload, name)| (device, offload, name)));
     let off = pairs.filter(|(device, offload, _)| ethtool.offload(device, *offload) == Some(false));
     off.map(|(device, _, offload)| MachineCause::OffloadOff { device: device.clone(), offload })
         .collect()
@@ -222,6 +276,8 @@ mod tests {
             ]
         );
         assert!(before.since(&before).is_empty());
+        let [before, after] = [before, after].map(|one| Counters::of_named(&one.named()));
+        assert_eq!(after.since(&before), found, "a recording tells the same");
     }
 
     #[test]

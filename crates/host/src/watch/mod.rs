@@ -17,7 +17,7 @@ mod moment;
 mod socket;
 
 pub use moment::{LimitTimes, Moment};
-pub use socket::{SocketKey, WatchedSocket};
+pub use socket::{LastLook, SocketKey, WatchedSocket};
 
 use crate::settings::ThisHost;
 use fullpipe_kernel::network::netlink::Netlink;
@@ -34,10 +34,35 @@ use std::sync::Arc;
 
 /// How many looks a connection's history has at most.
 pub(crate) const MOMENTS: usize = 120;
+/// The label of the caller's own namespace.
+const OWN: &str = "host";
+/// How many samples of all connections are kept at most by who watches for days: some 20 MB.
+const SAMPLES_MOST: usize = 32_000;
 /// A connection that moved nothing for this long is idle again, and its history goes.
 const FORGET: Duration = Duration::from_secs(60);
-/// The shortest time between two readings of all processes' descriptors.
+/// The shortest time between two readings of all processes' descriptors, and how much longer than
+/// such a reading it has to be: who watches all the time spends little on it.
 const OWNERS_AGAIN: Duration = Duration::from_secs(2);
+
+/// How much is kept of a busy connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeptLooks {
+    /// Samples that decide about a moment: the best rate and the growth of the last looks count.
+    pub(crate) samples: usize,
+    /// Moments.
+    pub(crate) moments: usize,
+}
+
+impl KeptLooks {
+    /// What shows a connection's history.
+    const HISTORY: KeptLooks = KeptLooks { samples: 8, moments: MOMENTS };
+
+    /// What tells the last moment alone, of so many busy connections.
+    fn last(busy: usize) -> KeptLooks {
+        let samples = (SAMPLES_MOST / busy.max(1)).clamp(2, KeptLooks::HISTORY.samples);
+        KeptLooks { samples, moments: 1 }
+    }
+}
 
 /// Which network namespaces to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,6 +92,11 @@ pub struct Watch {
     processes: HashMap<u32, Option<Arc<Process>>>,
     hidden_namespaces: usize,
     looks: u64,
+    kept: KeptLooks,
+    /// The time until descriptors are read again.
+    owners_again: Duration,
+    /// What part of a core the reading of descriptors may take.
+    owners_part: Option<f64>,
 }
 
 impl Watch {
@@ -76,7 +106,6 @@ impl Watch {
     /// The kernel has no `sock_diag`. A namespace that may not be entered is no error:
     /// [`Watch::namespaces`] counts them.
     pub fn open(namespaces: Namespaces) -> Result<Watch, Refused> {
-        const OWN: &str = "host";
         let found = match namespaces {
             Namespaces::All => NetNs::all(OWN)?,
             Namespaces::Own => vec![NetNs::current(OWN)?],
@@ -102,25 +131,63 @@ impl Watch {
             processes: HashMap::new(),
             hidden_namespaces,
             looks: 0,
+            kept: KeptLooks::HISTORY,
+            owners_again: OWNERS_AGAIN,
+            owners_part: None,
         })
+    }
+
+    /// Keeps of each connection what tells the last moment alone, and spends no more than `part` of
+    /// a core on finding out whose the connections are: for who watches for days.
+    pub fn spare(&mut self, part: f64) {
+        (self.kept, self.owners_part) = (KeptLooks::last(0), Some(part));
+    }
+
+    /// Finds the namespaces that have been made since, and lets go of those that no process is in
+    /// any more: a descriptor of one keeps it alive. Settings are read again when asked for.
+    ///
+    /// # Errors
+    /// The caller's own namespace cannot be read.
+    pub(crate) fn find_namespaces(&mut self) -> Result<(), Refused> {
+        let (mut places, mut hidden) = (Vec::new(), 0);
+        for ns in NetNs::all(OWN)? {
+            let inode = ns.inode()?;
+            if let Some(at) = self.places.iter().position(|place| place.inode == inode) {
+                places.push(WatchedNamespace { settings: None, ..self.places.swap_remove(at) });
+                continue;
+            }
+            match SockDiag::open_in(&ns) {
+                Ok(diag) => {
+                    let label = ns.label().into();
+                    places.push(WatchedNamespace { label, inode, diag, ns, settings: None });
+                }
+                Err(_) => hidden += 1,
+            }
+        }
+        (self.places, self.hidden_namespaces) = (places, hidden);
+        Ok(())
     }
 
     /// Takes a sample of each connection.
     pub fn look(&mut self) -> Result<(), Refused> {
         self.looks += 1;
-        let looks = self.looks;
+        let (looks, kept) = (self.looks, self.kept);
         for place in &mut self.places {
             let (sockets, label, namespace) = (&mut self.sockets, &place.label, place.inode);
             place.diag.each(&mut |socket: HostSocket| {
                 let key = SocketKey { namespace, cookie: socket.cookie };
                 match sockets.get_mut(&key) {
-                    Some(known) => known.note(socket, looks),
+                    Some(known) => known.note(socket, looks, kept),
                     None => {
-                        let new = WatchedSocket::new(key, Arc::clone(label), socket, looks);
+                        let new = WatchedSocket::new(key, Arc::clone(label), socket, looks, kept);
                         sockets.insert(key, new);
                     }
                 }
             })?;
+        }
+        if self.owners_part.is_some() {
+            let busy = self.sockets.values().filter(|socket| socket.is_busy()).count();
+            self.kept = KeptLooks::last(busy);
         }
         let now = clock::now();
         self.sockets.retain(|_, socket| {
@@ -206,12 +273,19 @@ impl Watch {
 
     /// Finds the processes of busy connections that have none yet.
     fn find_owners(&mut self, now: Instant) {
-        let was_just_read = self.owners_read.is_some_and(|read| now.since(read) < OWNERS_AGAIN);
+        let was_just_read =
+            self.owners_read.is_some_and(|read| now.since(read) < self.owners_again);
         if self.name_owners() || was_just_read {
             return;
         }
+        let start = clock::thread_cpu();
         self.owners = SocketOwners::read();
         self.owners_read = Some(now);
+        let took = clock::thread_cpu().saturating_sub(start);
+        let spared = self.owners_part.map_or(Duration::ZERO, |part| {
+            Duration::from_secs_f64((took.as_secs_f64() / part).min(3600.0))
+        });
+        self.owners_again = OWNERS_AGAIN.max(spared);
         // A pid may belong to another process by now.
         self.processes.clear();
         self.name_owners();

@@ -1,7 +1,7 @@
 //! One connection of the host, as it was at each look.
 
 use super::moment::{LimitTimes, Moment};
-use super::{FORGET, MOMENTS};
+use super::{FORGET, KeptLooks};
 use fullpipe_flow::account::{AccountPart, LiveAccount, silence, waits_for_answer};
 use fullpipe_flow::limit::{Limit, PathHint, Verdict, from_receiver, from_samples};
 use fullpipe_kernel::socket::sock_diag::HostSocket;
@@ -15,9 +15,6 @@ use std::sync::Arc;
 
 /// A connection that moved data this long ago, and not since, may be in a pause between two bursts.
 const LATELY: Duration = Duration::from_secs(2);
-/// How many samples decide about a moment: the best rate and the growth of the last looks count.
-const RECENT: usize = 8;
-
 /// What identifies a connection: its cookie is never used again while the machine runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SocketKey {
@@ -70,6 +67,20 @@ struct Active {
     received: Bytes,
     retransmissions: u64,
     last_moved: Instant,
+    last: LastLook,
+}
+
+/// What a connection did between the last two looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LastLook {
+    /// The time that it lost, by its account.
+    pub lost: Duration,
+    /// What was sent and acknowledged.
+    pub sent: Bytes,
+    /// What was received.
+    pub received: Bytes,
+    /// Segments that it sent again.
+    pub again: u32,
 }
 
 impl Moved {
@@ -87,6 +98,7 @@ impl WatchedSocket {
         namespace: Arc<str>,
         socket: HostSocket,
         look: u64,
+        kept: KeptLooks,
     ) -> WatchedSocket {
         let HostSocket { sample, inode, uid, cgroup, .. } = socket;
         let mut new = WatchedSocket {
@@ -103,13 +115,13 @@ impl WatchedSocket {
             active: None,
         };
         if waits(&sample) || has_just_moved(&sample) {
-            new.push(sample, Bytes::ZERO, Bytes::ZERO);
+            new.push(sample, Moved::default(), kept);
         }
         new
     }
 
     /// Takes the sample of another look.
-    pub(super) fn note(&mut self, socket: HostSocket, look: u64) {
+    pub(super) fn note(&mut self, socket: HostSocket, look: u64, kept: KeptLooks) {
         let HostSocket { sample, inode, cgroup, .. } = socket;
         (self.seen, self.inode, self.cgroup) = (look, inode, cgroup);
         let before = std::mem::replace(&mut self.moved, Moved::of(sample.info.as_ref()));
@@ -117,18 +129,19 @@ impl WatchedSocket {
         let received = self.moved.received.saturating_sub(before.received);
         let has_moved = sent > Bytes::ZERO || received > Bytes::ZERO;
         if self.active.is_some() || has_moved || waits(&sample) {
-            self.push(sample, sent, received);
+            self.push(sample, Moved { sent, received }, kept);
         }
     }
 
-    fn push(&mut self, sample: Sample, sent: Bytes, received: Bytes) {
+    fn push(&mut self, sample: Sample, moved: Moved, kept: KeptLooks) {
+        let Moved { sent, received } = moved;
         let active = self.active.get_or_insert_with(|| Box::new(Active::new(&sample)));
         active.sent = active.sent.saturating_add(sent);
         active.received = active.received.saturating_add(received);
         if sent > Bytes::ZERO || received > Bytes::ZERO || waits(&sample) {
             active.last_moved = sample.at;
         }
-        active.push(sample, sent, received);
+        active.push(sample, moved, kept);
     }
 
     pub(super) fn forget_if_idle(&mut self, now: Instant, after: Duration) {
@@ -198,6 +211,17 @@ impl WatchedSocket {
         self.active.as_ref().map_or(0, |active| active.retransmissions)
     }
 
+    /// What it did between the last two looks; nothing where it is idle.
+    pub fn last_look(&self) -> LastLook {
+        self.active.as_ref().map_or(LastLook::default(), |active| active.last)
+    }
+
+    /// The samples of the last two looks, as far as there are so many.
+    pub fn last_samples(&self) -> &[Sample] {
+        let recent = self.active.as_ref().map_or(&[][..], |active| &active.recent);
+        &recent[recent.len().saturating_sub(2)..]
+    }
+
     /// The last sample.
     pub fn sample(&self) -> Option<&Sample> {
         self.active.as_ref()?.recent.last()
@@ -219,7 +243,7 @@ fn has_just_moved(sample: &Sample) -> bool {
 impl Active {
     fn new(first: &Sample) -> Active {
         Active {
-            recent: Vec::with_capacity(RECENT),
+            recent: Vec::new(),
             moments: VecDeque::new(),
             times: LimitTimes::default(),
             account: LiveAccount::new((first.local, first.remote)),
@@ -227,6 +251,7 @@ impl Active {
             received: Bytes::ZERO,
             retransmissions: 0,
             last_moved: first.at,
+            last: LastLook::default(),
         }
     }
 
@@ -239,10 +264,13 @@ impl Active {
         }
     }
 
-    fn push(&mut self, sample: Sample, sent: Bytes, received: Bytes) {
-        if self.recent.len() >= RECENT {
+    fn push(&mut self, sample: Sample, Moved { sent, received }: Moved, kept: KeptLooks) {
+        let lost_before = self.account.lost();
+        self.last = LastLook::default();
+        while self.recent.len() >= kept.samples {
             self.recent.remove(0);
         }
+        self.recent.reserve_exact(1);
         self.recent.push(sample);
         let [.., before, now] = self.recent.as_slice() else { return };
         let [earlier, later] =
@@ -254,10 +282,12 @@ impl Active {
         let shares = self.verdict().intervals.pop().map(|last| last.candidates);
         let shares = shares.unwrap_or_default();
         self.account.note(before, now, role, &shares);
+        let lost = self.account.lost().saturating_sub(lost_before);
+        self.last = LastLook { lost, sent, received, again: later.wrapping_sub(earlier) };
         let moment =
             Moment { at: now.at, length, rate: moved.per(length).unwrap_or(Rate::ZERO), shares };
         self.times.add(&moment);
-        if self.moments.len() >= MOMENTS {
+        while self.moments.len() >= kept.moments {
             self.moments.pop_front();
         }
         self.moments.push_back(moment);

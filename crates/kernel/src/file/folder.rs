@@ -81,15 +81,22 @@ impl Folder {
     /// Holds the directory until what is returned is dropped: whoever else asks for it waits. Where
     /// it is held already, `waits` is called first.
     pub fn hold(&self, waits: impl FnOnce()) -> io::Result<FolderLock> {
-        let file = File::open(self.by_descriptor())?;
-        let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => return Ok(FolderLock(lock)),
-            Err((file, nix::errno::Errno::EWOULDBLOCK)) => file,
-            Err((_, errno)) => return Err(errno.into()),
-        };
+        if let Some(lock) = self.try_hold()? {
+            return Ok(lock);
+        }
         waits();
-        let lock = Flock::lock(file, FlockArg::LockExclusive);
+        let lock = Flock::lock(File::open(self.by_descriptor())?, FlockArg::LockExclusive);
         lock.map(FolderLock).map_err(|(_, errno)| errno.into())
+    }
+
+    /// The same without waiting; `None` where it is held already.
+    pub fn try_hold(&self) -> io::Result<Option<FolderLock>> {
+        let file = File::open(self.by_descriptor())?;
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => Ok(Some(FolderLock(lock))),
+            Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
+            Err((_, errno)) => Err(errno.into()),
+        }
     }
 
     /// Refuses a directory of another user.

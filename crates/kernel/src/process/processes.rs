@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use fullpipe_model::observe::Process;
+use fullpipe_model::observe::{Process, Workload};
 
 /// The process with this id; `None` if there is none any more.
 pub fn process(pid: u32) -> Option<Process> {
@@ -19,7 +19,8 @@ pub fn process(pid: u32) -> Option<Process> {
     let name = String::from_utf8_lossy(&name?).trim_end().to_string();
     let command = command.map(|bytes| words(&bytes)).unwrap_or_default();
     let cgroup = cgroup.and_then(|bytes| group(&String::from_utf8_lossy(&bytes)));
-    let container = cgroup.as_deref().and_then(container).map(Into::into);
+    let container = cgroup.as_deref().and_then(|path| Workload::of(path).container);
+    let container = container.map(Into::into);
     Some(Process { pid, name, command, cgroup, container })
 }
 
@@ -116,38 +117,12 @@ fn group(text: &str) -> Option<String> {
     named.or(unified).map(Into::into)
 }
 
-/// The shortest id of a container: runtimes name their groups by 64 hexadecimal digits.
-const CONTAINER_ID: usize = 64;
-
-/// The container's id in the name of a group: `docker-ID.scope`, `cri-containerd-ID.scope`,
-/// `libpod-ID.scope`, `/docker/ID`, `/kubepods/.../ID`.
-fn container(group: &str) -> Option<&str> {
-    group.rsplit(['/', '-', '.', ':']).find(|part| {
-        part.len() == CONTAINER_ID && part.bytes().all(|byte| byte.is_ascii_hexdigit())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::MetadataExt;
-
-    const ID: &str = "4c01db0b339c8a2f7e3a6a3c5b1d9e0f4c01db0b339c8a2f7e3a6a3c5b1d9e0f";
-
-    #[test]
-    fn containers_are_found_in_the_groups_of_their_runtimes() {
-        for group in [
-            format!("/system.slice/docker-{ID}.scope"),
-            format!("/kubepods.slice/kubepods-pod1_2.slice/cri-containerd-{ID}.scope"),
-            format!("/docker/{ID}"),
-            format!("/machine.slice/libpod-{ID}.scope/container"),
-        ] {
-            assert_eq!(container(&group), Some(ID), "{group}");
-        }
-        assert_eq!(container("/user.slice/user-1000.slice/session-2.scope"), None);
-    }
 
     #[test]
     fn the_group_of_version_two_comes_first() {
@@ -173,7 +148,7 @@ mod tests {
     proptest! {
         #[test]
         fn foreign_text_is_read_or_passed_over(text in "\\PC{0,80}") {
-            let _ = (socket_inode(&text), group(&text), container(&text), words(text.as_bytes()));
+            let _ = (socket_inode(&text), group(&text), words(text.as_bytes()));
         }
     }
 }

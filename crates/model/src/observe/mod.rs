@@ -18,6 +18,7 @@ pub mod ss;
 mod state;
 mod tcp_info;
 pub mod tool_result;
+mod workload;
 
 pub use egress::{Class, Egress, Qdisc};
 pub use line::{ParseSampleError, is_line};
@@ -27,6 +28,7 @@ pub use reasons::{Phase, Reason, Reasons, Wait};
 pub use socket_options::SocketOptions;
 pub use state::{CongestionState, TcpState};
 pub use tcp_info::{ParseTcpInfoError, TcpInfo};
+pub use workload::{ContainerRuntime, HOST, PodId, PodQos, Workload};
 
 use crate::units::{Bytes, Instant, column};
 use std::net::SocketAddr;

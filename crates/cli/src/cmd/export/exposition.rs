@@ -1,10 +1,10 @@
 //! The metrics as OpenMetrics text.
 //!
 //! Names follow OpenTelemetry's semantic conventions where they have one, with the underscores of
-//! Prometheus: `process.executable.name`, `process.linux.cgroup`, `server.port`,
-//! `network.io.direction`. Units are seconds and bytes.
+//! Prometheus: `process.executable.name`, `process.linux.cgroup`, `server.port`, `container.id`,
+//! `container.runtime`, `k8s.pod.uid`, `network.io.direction`. Units are seconds and bytes.
 
-use fullpipe_host::totals::{Counters, Group, Observation, Totals};
+use fullpipe_host::totals::{Counters, Group, GroupLabel, Observation, Totals};
 use fullpipe_model::limit::Limit;
 use fullpipe_model::units::Duration;
 use prometheus_client::collector::Collector;
@@ -38,9 +38,10 @@ pub struct Exposition {
 }
 
 impl Exposition {
-    /// Nothing counted yet; at most `series_max` series in all.
-    pub fn new(series_max: usize) -> Exposition {
-        let totals = Arc::new(Mutex::new(Totals::new(series_max.saturating_sub(FIXED_SERIES))));
+    /// Nothing counted yet; at most `series_max` series in all, which `labels` tell apart.
+    pub fn new(series_max: usize, labels: &[GroupLabel]) -> Exposition {
+        let totals = Totals::new(series_max.saturating_sub(FIXED_SERIES), labels);
+        let totals = Arc::new(Mutex::new(totals));
         let mut registry = Registry::with_prefix("fullpipe");
         let (goodput, lost) = (Histogram::new(GOODPUT), Histogram::new(LOST));
         let (connections, busy) = (Gauge::default(), Gauge::default());
@@ -166,17 +167,21 @@ fn by_limit(
 
 /// A group's labels and others.
 fn labels(group: &Group, others: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
-    let port = match group.port {
-        Some(port) => port.to_string(),
-        None if group.is_other => "other".into(),
-        None => String::new(),
-    };
-    let cgroup = if group.is_other { "other" } else { group.cgroup.as_str() };
-    let mut labels = vec![
-        ("process_executable_name", group.process.clone()),
-        ("process_linux_cgroup", cgroup.into()),
-        ("server_port", port),
-    ];
-    labels.extend(others.iter().map(|(name, value)| (*name, value.to_string())));
-    labels
+    let own = group.labels.iter().map(|(label, said)| (name(*label), said.clone()));
+    own.chain(others.iter().map(|(name, value)| (*name, value.to_string()))).collect()
+}
+
+/// The name of a label.
+const fn name(label: GroupLabel) -> &'static str {
+    match label {
+        GroupLabel::Process => "process_executable_name",
+        GroupLabel::Cgroup => "process_linux_cgroup",
+        GroupLabel::Port => "server_port",
+        GroupLabel::Workload => "workload",
+        GroupLabel::Unit => "systemd_unit",
+        GroupLabel::Container => "container_id",
+        GroupLabel::Runtime => "container_runtime",
+        GroupLabel::Pod => "k8s_pod_uid",
+        GroupLabel::Qos => "k8s_pod_qos_class",
+    }
 }

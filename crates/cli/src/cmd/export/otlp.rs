@@ -175,6 +175,11 @@ fn point(labels: &[Label], now: Instant) -> Value {
                 "process_executable_name" => "process.executable.name",
                 "process_linux_cgroup" => "process.linux.cgroup",
                 "server_port" => "server.port",
+                "systemd_unit" => "systemd.unit",
+                "container_id" => "container.id",
+                "container_runtime" => "container.runtime",
+                "k8s_pod_uid" => "k8s.pod.uid",
+                "k8s_pod_qos_class" => "k8s.pod.qos_class",
                 "network_io_direction" => "network.io.direction",
                 other => other,
             };

@@ -51,6 +51,15 @@ impl Files {
         Ok(())
     }
 
+    /// Adds what there is, and gives them their names.
+    ///
+    /// # Errors
+    /// One cannot be completed.
+    pub fn add_all(mut self, followed: &[Followed], looked: Instant) -> Result<(), Failure> {
+        self.add(followed, looked)?;
+        self.finish()
+    }
+
     /// Gives them their names.
     ///
     /// # Errors

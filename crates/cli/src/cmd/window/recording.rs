@@ -126,6 +126,7 @@ impl Recording {
             remote: ends.1,
             asked: Some(asked),
             settings: noted.settings,
+            socket: None,
         })
     }
 

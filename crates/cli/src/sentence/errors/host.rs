@@ -2,6 +2,7 @@
 
 use super::{Sentence, told, within};
 use crate::sentence::phrases::chinese as phrase;
+use fullpipe_host::history::HistoryError;
 use fullpipe_host::recording;
 use fullpipe_host::trigger::TriggerError;
 use fullpipe_host::tune::{ApplyError, Changed, Item, MachineError, RecordError, UndoError};
@@ -170,6 +171,27 @@ impl From<&recording::RecordError> for Sentence {
             recording::RecordError::Refused(refused) => within(refused),
             recording::RecordError::Write { place, cause } => {
                 format!("写入记录 {place}：{cause}；请腾出空间，或换一个位置")
+            }
+        };
+        told(error, chinese)
+    }
+}
+
+impl From<&HistoryError> for Sentence {
+    fn from(error: &HistoryError) -> Sentence {
+        let chinese = match error {
+            HistoryError::Refused(refused) => within(refused),
+            HistoryError::Held(place) => {
+                format!("把套接字记录到 {place}：另一个记录程序正在写入；请结束它，或换一个文件夹")
+            }
+            HistoryError::Empty { place } => {
+                format!("读取 {place}：没有记录；`fullpipe record --sockets` 可以记录")
+            }
+            HistoryError::Unwritable { place, cause } => {
+                format!("把套接字记录到 {place}：{cause}；请给出自己的、他人不能写入的文件夹")
+            }
+            HistoryError::Unreadable { place, cause } => {
+                format!("读取记录 {place}：{cause}；请用 --ring 给出其文件夹，或以其用户运行")
             }
         };
         told(error, chinese)

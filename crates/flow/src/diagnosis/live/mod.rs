@@ -7,15 +7,20 @@
 //! causes that only the host itself can know.
 
 mod cause;
+mod history;
 mod host;
 mod looks;
 mod note;
 mod path;
 mod recording;
 
+pub use history::{
+    ClockOffset, History, HistoryLine, HostNote, LookNote, NotedHolder, NotedMemory, NotedTime,
+    PastAnswer,
+};
 pub use host::HostFacts;
 pub use looks::{connections_of_looks, connections_of_results};
-pub use note::Note;
+pub use note::{Note, NotedGroup, NotedSocket};
 pub use recording::connections;
 
 use crate::account::{AccountPart, LiveAccount};
@@ -215,8 +220,16 @@ fn site(cause: &Explanation, headline: &Headline) -> Option<Site> {
 impl Observed<'_> {
     /// What limits the connection; `None` with fewer than two samples.
     pub fn answer(&self) -> Option<Answer> {
+        self.answer_by(&self.diagnosis()?)
+    }
+
+    /// The same of looks that are about a second apart: what a recording of days has.
+    pub(crate) fn answer_of_looks(&self) -> Option<Answer> {
+        self.answer_by(&self.diagnosis_of_looks(None)?)
+    }
+
+    fn answer_by(&self, diagnosis: &Diagnosis) -> Option<Answer> {
         let last = self.samples.last()?;
-        let diagnosis = self.diagnosis()?;
         let verdict = &diagnosis.verdict;
         let Candidate { limit, share } = verdict.limited_by();
         let headline = diagnosis.headline();

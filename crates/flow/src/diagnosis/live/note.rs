@@ -6,8 +6,7 @@
 
 use fullpipe_model::change::Sysctl;
 use fullpipe_model::law::KernelVersion;
-use fullpipe_model::observe::ParseSampleError;
-use fullpipe_model::observe::SocketOptions;
+use fullpipe_model::observe::{Egress, ParseSampleError, Process, SocketOptions};
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Bytes, Instant, Window, column};
 use serde::{Deserialize, Serialize};
@@ -38,6 +37,46 @@ pub struct Note {
     pub asked: Option<SocketOptions>,
     /// The settings of its network namespace, where they are known.
     pub settings: Option<HostSettings>,
+    /// Which socket it was; only a recording that goes on for days has it.
+    pub socket: Option<Box<NotedSocket>>,
+}
+
+/// Which socket of its host it was, whose, and what its packets passed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotedSocket {
+    /// The label of its network namespace.
+    pub namespace: String,
+    /// The inode of that.
+    pub namespace_inode: u64,
+    /// The kernel's number of the socket: no other socket has it while the machine runs.
+    pub cookie: u64,
+    /// The user who opened it.
+    pub uid: u32,
+    /// The process that had it open, where that may be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
+    /// What its packets passed on their way out, at the first sample and at the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<[Egress; 2]>,
+    /// What its control group used, where that was at its memory limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<NotedGroup>,
+}
+
+/// A control group at its memory limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotedGroup {
+    /// Its path.
+    pub path: String,
+    /// What it uses.
+    #[serde(rename = "used_bytes", with = "column::bytes")]
+    pub used: Bytes,
+    /// Its limit.
+    #[serde(rename = "bound_bytes", with = "column::bytes")]
+    pub bound: Bytes,
+    /// What of it sockets hold.
+    #[serde(rename = "sockets_bytes", with = "column::bytes")]
+    pub sockets: Bytes,
 }
 
 /// More than a buffer or a window has: the kernel's sizes of these have 32 bits.
@@ -62,6 +101,8 @@ struct Known {
     /// The settings as the kernel shows them, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     sysctl: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    socket: Option<Box<NotedSocket>>,
 }
 
 impl std::fmt::Display for Note {
@@ -71,6 +112,7 @@ impl std::fmt::Display for Note {
             asked: self.asked,
             kernel: settings.map(|settings| settings.kernel),
             sysctl: settings.map(shown).unwrap_or_default(),
+            socket: self.socket.clone(),
         };
         let line = NoteLine { at: self.at, local: self.local, remote: self.remote, note };
         // Texts and numbers can always be written.
@@ -84,12 +126,12 @@ impl std::str::FromStr for Note {
     fn from_str(line: &str) -> Result<Self, Self::Err> {
         let NoteLine { at, local, remote, note } = serde_json::from_str(line)
             .map_err(|error| ParseSampleError::Json(error.to_string()))?;
-        let Known { asked, kernel, sysctl } = note;
+        let Known { asked, kernel, sysctl, socket } = note;
         let settings = match kernel {
             Some(kernel) => Some(settings(kernel, &sysctl)?),
             None => None,
         };
-        let note = Note { at, local, remote, asked, settings };
+        let note = Note { at, local, remote, asked, settings, socket };
         if note.is_possible() { Ok(note) } else { Err(ParseSampleError::Impossible) }
     }
 }
@@ -140,6 +182,7 @@ fn settings(
 mod tests {
     use super::*;
     use fullpipe_model::law::AdvWinScale;
+    use fullpipe_model::observe::{Class, Qdisc};
     use fullpipe_model::units::Rate;
 
     fn note() -> Note {
@@ -160,12 +203,44 @@ mod tests {
                 tcp_adv_win_scale: AdvWinScale::new(-2).unwrap(),
                 ..HostSettings::defaults(KernelVersion::new(6, 1))
             }),
+            socket: None,
+        }
+    }
+
+    fn socket() -> NotedSocket {
+        let process = Process {
+            pid: 7,
+            name: "nginx".into(),
+            command: "nginx: worker".into(),
+            cgroup: Some("/system.slice/nginx.service".into()),
+            container: None,
+        };
+        let qdisc = Qdisc {
+            kind: "htb".into(),
+            handle: "1:".into(),
+            rate: None,
+            loses: false,
+            drops: 3,
+            overlimits: 9,
+            classes: vec![Class { handle: "1:1".into(), most: None, sent: Bytes::new(5) }],
+        };
+        let egress = Egress { device: "eth0".into(), qdiscs: vec![qdisc] };
+        let [used, bound, sockets] = [9, 10, 5].map(Bytes::new);
+        NotedSocket {
+            namespace: "host".into(),
+            namespace_inode: 4_026_531_840,
+            cookie: 9,
+            uid: 1000,
+            process: Some(process),
+            egress: Some([egress.clone(), egress]),
+            group: Some(NotedGroup { path: "/pod".into(), used, bound, sockets }),
         }
     }
 
     #[test]
     fn what_is_written_is_read() {
-        for note in [note(), Note { asked: None, settings: None, ..note() }] {
+        let of_socket = Note { socket: Some(Box::new(socket())), ..note() };
+        for note in [note(), Note { asked: None, settings: None, ..note() }, of_socket] {
             assert_eq!(note.to_string().lines().count(), 1);
             assert_eq!(note.to_string().parse(), Ok(note));
         }

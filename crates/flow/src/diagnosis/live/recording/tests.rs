@@ -70,6 +70,7 @@ fn a_note_names_the_causes_that_the_host_named() {
         remote: last.remote,
         asked,
         settings: Some(settings.clone()),
+        socket: None,
     };
     let newer = note(last.at, Some(asked));
     // An older one, and one of another socket with the same addresses.
