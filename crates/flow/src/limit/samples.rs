@@ -176,7 +176,7 @@ fn is_full(spans: &[SampleSpan<'_>], intervals: &[Interval], hint: PathHint) -> 
         .enumerate()
         .map(|(at, span)| {
             let interval = &intervals[at];
-            let Evidence { rtt, window_full, .. } = interval.evidence;
+            let Evidence { rtt, window_full, window, unread, .. } = interval.evidence;
             let least = span.infos().map(|(_, info)| info.in_flight()).min().unwrap_or(Bytes::ZERO);
             let holds = NEARLY_BDP * span.goodput().over(base).as_f64();
             let is_queued = rtt.is_some_and(|rtt| rtt >= long) && least.as_f64() >= holds;
@@ -184,7 +184,10 @@ fn is_full(spans: &[SampleSpan<'_>], intervals: &[Interval], hint: PathHint) -> 
             let windows: Vec<f64> = windows.map(|window| window.bytes().as_f64()).collect();
             widest = windows.iter().copied().fold(widest, f64::max);
             let closes = windows.iter().any(|window| *window < CLOSED_TO * widest);
-            let is_reader = interval.limit() == Limit::ReceiverApplication;
+            let left = unread.zip(window).is_some_and(|(unread, window)| {
+                unread.as_f64() >= UNREAD * window.bytes().as_f64()
+            });
+            let is_reader = left || interval.limit() == Limit::ReceiverApplication;
             Moment {
                 length: interval.length.as_secs_f64(),
                 rate: span.goodput().as_f64(),
