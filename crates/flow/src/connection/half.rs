@@ -142,9 +142,8 @@ impl Half {
     /// Whether so many of its packets are copies that the capture made them: a network that doubles
     /// one packet in four is rare.
     pub fn is_captured_twice(&self) -> bool {
-        const LEAST: u64 = 3;
         let copies = u64::from(self.duplicate_packets);
-        copies >= LEAST && copies * 4 >= self.packets
+        copies >= 3 && copies * 4 >= self.packets
     }
 
     /// The least time from this end's data to its acknowledgement.
@@ -323,19 +322,6 @@ impl Half {
         if data.sent.is_short && !is_repeated {
             self.pieces = self.pieces.saturating_add(1);
         }
-        if let Some(notes) = &mut self.notes {
-            let (judged, segment_length) = (series.judged(), segment.payload_len());
-            notes.stalls.sent(at, judged.lag(), data.sent.is_short && !is_repeated);
-            if let Some(rtt) = judged.least_rtt().filter(|_| !is_repeated) {
-                let segment = self.segment.get();
-                let is_cut = !segment_length.is_multiple_of(segment.max(1));
-                notes.answers.sent(at, NewData { bytes: new_bytes, segment, is_cut }, rtt);
-            }
-            if let Some(next) = before.filter(|_| !is_repeated) {
-                let rtt = judged.least_rtt().unwrap_or(Duration::ZERO);
-                notes.grants.sent(Granted { at, next, lag: judged.lag(), rtt });
-            }
-        }
         series.sent(
             at,
             Data {
@@ -349,6 +335,20 @@ impl Half {
                 echo: segment.options.timestamps.map(|(_, echo)| echo),
             },
         );
+        // With the lag that this segment's echo shows.
+        if let Some(notes) = &mut self.notes {
+            let (judged, segment_length) = (series.judged(), segment.payload_len());
+            notes.stalls.sent(at, judged.lag(), data.sent.is_short && !is_repeated);
+            if let Some(rtt) = judged.least_rtt().filter(|_| !is_repeated) {
+                let segment = self.segment.get();
+                let is_cut = !segment_length.is_multiple_of(segment.max(1));
+                notes.answers.sent(at, NewData { bytes: new_bytes, segment, is_cut }, rtt);
+            }
+            if let Some(next) = before.filter(|_| !is_repeated) {
+                let rtt = judged.least_rtt().unwrap_or(Duration::ZERO);
+                notes.grants.sent(Granted { at, next, lag: judged.lag(), rtt });
+            }
+        }
     }
 
     /// Notes the window of this end's SYN.
