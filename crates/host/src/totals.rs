@@ -2,7 +2,7 @@
 //! port, or by their workloads: what an exporter shows.
 //!
 //! [`Totals::look`] adds what the last look of a [`Watch`] found. The number of groups is bounded:
-//! what does not fit is summed as [`Group::other`], so the sums over all groups are right whatever
+//! what does not fit is summed as one more group, "other", so the sums over all groups are right whatever
 //! the bound. A group whose connections are gone gives its place up to a new one after
 //! ten minutes: then it begins again at zero, which monitoring systems take for a restart.
 
