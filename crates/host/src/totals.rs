@@ -2,9 +2,9 @@
 //! port, or by their workloads: what an exporter shows.
 //!
 //! [`Totals::look`] adds what the last look of a [`Watch`] found. The number of groups is bounded:
-//! what does not fit is summed as one more group, "other", so the sums over all groups are right whatever
-//! the bound. A group whose connections are gone gives its place up to a new one after
-//! ten minutes: then it begins again at zero, which monitoring systems take for a restart.
+//! what does not fit is summed as one more group, "other", so the sums over all groups are right
+//! whatever the bound. A group whose connections are gone gives its place up to a new one after ten
+//! minutes: then it begins again at zero, which monitoring systems take for a restart.
 
 use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::account::Owner;
