@@ -57,6 +57,19 @@ fn connections_of_the_same_hosts_fill_a_link_together() {
     }
 }
 
+/// The receiver's application grants 192 KiB, and the path holds four times as much.
+#[test]
+fn a_window_above_tcp_is_named_at_both_ends_with_its_size() {
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/captures/granted/192KiB");
+    for end in ["server", "client"] {
+        let [one] = &connections(&run, end)[..] else { panic!("one connection") };
+        let what = &one.findings()[0].what;
+        assert_eq!(what.limit, Limit::ApplicationWindow, "{end}: {}", words::event(what));
+        let window = what.evidence.in_flight.as_f64() / f64::from(192 << 10);
+        assert!((0.9..1.1).contains(&window), "{end}: {}", words::event(what));
+    }
+}
+
 /// A token bucket of 32 packets of 576 bytes at 1029 kbit/s.
 #[test]
 fn a_policer_is_named_with_its_rate_and_its_bucket() {
