@@ -89,7 +89,7 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     }
     let limits: Vec<Limit> = intervals.iter().map(Interval::limit).collect();
     let mut verdict = Verdict::new(Source::Capture, intervals).with_coverage(path.coverage);
-    verdict.trains = train_rate(features);
+    verdict.trains = train_rate(features, path.is_at_sender);
     verdict.bursts = burst_rate(features);
     if features.len() < INTERVALS_LEAST {
         return verdict;

@@ -66,7 +66,10 @@ fn absorb(interval: &mut Interval, later: &Interval) {
             .or(a.sndbuf_limited)
             .or(b.sndbuf_limited),
         unread: a.unread.max(b.unread),
-        beside: a.beside.max(b.beside),
+        beside: a.beside.or(b.beside).map(|_| {
+            let [a, b] = [a, b].map(|one| one.beside.map_or(0.0, Rate::as_f64));
+            Rate::from_bits_per_sec_f64(mean(a, b, weight))
+        }),
     };
 }
 

@@ -43,15 +43,15 @@ impl Series {
     }
 
     /// Notes what passed beside this connection between the data before and the one `at`, evenly
-    /// over the intervals of that time. While it passed, this connection's data may have waited
-    /// behind it, so its sender is not known to have been idle.
+    /// over the intervals of that time. Beyond the sender, this connection's data may have waited
+    /// behind it, so its sender is not known to have been idle meanwhile.
     pub(super) fn note_beside(&mut self, at: Instant, beside: &Beside) {
         if beside.bytes == 0 {
             return;
         }
         let since = self.sent_at;
         let gap = at.since(since).as_secs_f64().max(1e-9);
-        let busy = 1.0 - beside.silent;
+        let busy = if self.lag > Duration::ZERO { 1.0 - beside.silent } else { 0.0 };
         let mut rest = beside.bytes;
         let now = std::iter::once((&mut self.current, at));
         let earlier = self.closed.iter_mut().rev().map(|one| {

@@ -36,7 +36,7 @@ impl Transfer<'_> {
         let in_flight = Sorted::new(tops.iter().map(|top| top.in_flight));
         let spread = in_flight.percentile(90) - in_flight.percentile(10);
         let rate = Sorted::new(tops.iter().map(|top| top.rate)).percentile(50);
-        let trains = train_rate(self.features).map_or(0.0, Rate::as_f64);
+        let trains = train_rate(self.features, self.is_at_sender).map_or(0.0, Rate::as_f64);
         delayed as f64 >= MOST_AT_CEILING * tops.len() as f64
             && spread <= CEILING_SPREAD * in_flight.percentile(50)
             && rate >= OF_TRAINS * trains

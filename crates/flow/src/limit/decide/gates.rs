@@ -185,7 +185,8 @@ impl Transfer<'_> {
         let bytes: f64 = carried[half..].iter().sum();
         let time: f64 = self.surroundings.lengths[half..].iter().sum();
         let rate = ratio(bytes * 8.0, time);
-        let capacity = self.capacity.or(train_rate(self.features).map(Rate::as_f64));
+        let capacity =
+            self.capacity.or(train_rate(self.features, self.is_at_sender).map(Rate::as_f64));
         capacity.is_some_and(|capacity| rate >= MOSTLY_AT_CAPACITY * capacity)
     }
 
