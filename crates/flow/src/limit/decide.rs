@@ -8,6 +8,7 @@ mod one_rate;
 mod pauses;
 mod queues;
 mod rivals;
+mod shared;
 mod surroundings;
 mod trains;
 mod traits;
@@ -57,6 +58,12 @@ pub(crate) struct Path {
 
 /// Decides what held the sender in each interval.
 pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
+    shared::or_a_reader(decide_by(features, path), features, path)
+}
+
+/// Decides what held the sender in each interval, by rates of the path that are those of all
+/// connections of the two hosts.
+fn decide_by(features: &[Features], path: Path) -> Verdict {
     let transfer = Transfer::new(features, path);
     let mut phase = CongestionPhase::Start;
     let mut before = None;
@@ -147,8 +154,10 @@ struct Signs {
 struct Transfer<'a> {
     features: &'a [Features],
     surroundings: Surroundings<'a>,
-    /// Bits per second over an interval and its neighbours.
+    /// Bits per second that the path carried over an interval and its neighbours, and those of this
+    /// connection alone.
     rates: Vec<f64>,
+    own_rates: Vec<f64>,
     rtt: Option<Duration>,
     /// Bits per second that the path carried while a queue stood before it.
     capacity: Option<f64>,
@@ -194,7 +203,8 @@ impl<'a> Transfer<'a> {
         let rtt = hint.rtt.or(rtt);
         let surroundings = Surroundings::new(features);
         // With its neighbours, so that an ACK on an interval's border does not matter.
-        let rates = (0..features.len()).map(|at| surroundings.mean_rate(at, 1)).collect::<Vec<_>>();
+        let rates = (0..features.len()).map(|at| surroundings.mean_rate(at, 1)).collect();
+        let own_rates = (0..features.len()).map(|at| surroundings.own_rate(at, 1)).collect();
         let mut flights: Vec<f64> = features.iter().map(|f| f.in_flight_max.as_f64()).collect();
         let top = flights.iter().copied().fold(0.0, f64::max);
         let plateau = percentile(&mut flights, PLATEAU_PERCENTILE);
@@ -215,6 +225,7 @@ impl<'a> Transfer<'a> {
             features,
             surroundings,
             rates,
+            own_rates,
             rtt,
             capacity: None,
             rate_plateau,
@@ -397,10 +408,10 @@ impl<'a> Transfer<'a> {
         })
     }
 
-    /// Whether no interval before carried noticeably more.
+    /// Whether this connection carried noticeably more in no interval before.
     fn carries_as_much_as_ever(&self, at: usize) -> bool {
-        let most = self.rates[..=at].iter().copied().fold(0.0, f64::max);
-        self.rates[at] >= AS_MUCH * most
+        let most = self.own_rates[..=at].iter().copied().fold(0.0, f64::max);
+        self.own_rates[at] >= AS_MUCH * most
     }
 
     /// Whether data is acknowledged before the receiving application reads it, again and again, and

@@ -51,12 +51,13 @@ impl Transfer<'_> {
     fn is_full_link(&self) -> bool {
         let Some(base) = self.rtt else { return false };
         let segment = self.features.iter().map(|f| f.segment).max().unwrap_or(0);
-        let mut most = 0.0_f64;
-        let rates = &self.rates;
+        let (mut most, mut own_most) = (0.0_f64, 0.0_f64);
+        let (rates, own_rates) = (&self.rates, &self.own_rates);
         let moments: Vec<Moment> = (0..self.features.len())
             .map(|at| {
                 most = most.max(rates[at]);
-                let is_slower = rates[at] < AS_MUCH * most;
+                own_most = own_most.max(own_rates[at]);
+                let is_slower = own_rates[at] < AS_MUCH * own_most;
                 Moment {
                     length: self.surroundings.lengths[at],
                     rate: rates[at],

@@ -50,10 +50,24 @@ impl<'a> Surroundings<'a> {
     /// The rate at which the path carried, in bits per second, over an interval and `around`
     /// intervals before and after it.
     pub fn mean_rate(&self, at: usize, around: usize) -> f64 {
-        let range = at.saturating_sub(around)..(at + around + 1).min(self.features.len());
-        let bytes: f64 = self.carried[range.clone()].iter().sum();
+        let range = self.around(at, around);
+        self.rate(self.carried[range.clone()].iter().sum(), range)
+    }
+
+    /// The rate of this connection alone.
+    pub fn own_rate(&self, at: usize, around: usize) -> f64 {
+        let range = self.around(at, around);
+        let bytes: u64 = self.features[range.clone()].iter().map(|f| f.delivered).sum();
+        self.rate(bytes as f64, range)
+    }
+
+    fn rate(&self, bytes: f64, range: Range<usize>) -> f64 {
         let time: f64 = self.lengths[range].iter().sum();
         if time > 0.0 { bytes * 8.0 / time } else { 0.0 }
+    }
+
+    fn around(&self, at: usize, around: usize) -> Range<usize> {
+        at.saturating_sub(around)..(at + around + 1).min(self.features.len())
     }
 
     /// The rate around each interval, to see it through the noise of repairs.
