@@ -58,7 +58,7 @@ pub(crate) struct Path {
 
 /// Decides what held the sender in each interval.
 pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
-    shared::or_a_reader(decide_by(features, path), features, path)
+    shared::or_its_receiver(decide_by(features, path), features, path)
 }
 
 /// Decides what held the sender in each interval, by rates of the path that are those of all

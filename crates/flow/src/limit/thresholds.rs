@@ -139,8 +139,8 @@ pub(super) const TRAIN_EVENTS_LEAST: usize = 16;
 /// take it at 32 times that. These are three quarters of both.
 pub(super) const TRAIN_RATE_MOST_OF_ACKS: f64 = 192_000.0;
 pub(super) const TRAIN_RATE_MOST: f64 = 32.0 * TRAIN_RATE_MOST_OF_ACKS;
-/// From this confidence on a reader is slow although its connection shares a link that is full.
-pub(super) const SURELY_A_READER: f64 = 0.9;
+/// From this confidence on, as for advice, the receiver holds a connection that shares a full link.
+pub(super) const SURELY_THE_RECEIVER: f64 = 0.6;
 /// Trains show one link only if nine in ten are at most this multiple of their median. In 24
 /// scenarios of `lab generate --seed 71` those that a pause lengthened differ by more.
 pub(super) const TRAINS_ALIKE: f64 = 1.15;
