@@ -13,6 +13,8 @@ unshare --net bash -c '
   place=$(mktemp -d)
   # Several processes, because a process may have few descriptors.
   keepers=()
+  trap "kill \${keepers[@]} 2>/dev/null; rm -rf \"$place\"" EXIT
+  trap "exit 130" INT TERM
   for (( left = sockets, moving = busy; left > 0; left -= 800, moving -= 800 )); do
     exec {ready}< <(exec python3 -c "
 import socket, sys, time
@@ -41,7 +43,6 @@ while True:
   all=$(ticks)
   memory=$(awk "/VmHWM/ {print \$2}" "/proc/$recorder/status")
   wait "$recorder"
-  kill "${keepers[@]}"
   awk -v first="$first" -v all="$all" -v s="$seconds" -v memory="$memory" "BEGIN {
     printf \"%.2f s of CPU in the first 30 s, \", first / 100
     printf \"then %.2f %% of a core, %.1f MB at most\n\", (all - first) / (s - 32), memory / 1000

@@ -16,20 +16,26 @@ pub trait RecordPlace: Send {
     /// They cannot be written.
     fn write(&mut self, bytes: &[u8]) -> Result<(), RecordError>;
 
-    /// Completes the file.
+    /// Completes the file, where there is one.
     ///
     /// # Errors
     /// It cannot be completed.
-    fn complete(&mut self) -> Result<(), RecordError>;
+    fn complete(&mut self) -> Result<(), RecordError> {
+        Ok(())
+    }
 
     /// The files that are complete and still there, in order of time.
-    fn files(&self) -> Vec<PathBuf>;
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
 
     /// The most bytes of a file.
     fn file_max(&self) -> Bytes;
 
     /// Whether there is a file after one that is full.
-    fn goes_on(&self) -> bool;
+    fn goes_on(&self) -> bool {
+        false
+    }
 
     /// Whether somebody waits for the file's first bytes, before there is a packet.
     fn begins_at_once(&self) -> bool {
@@ -78,10 +84,6 @@ impl RecordPlace for OneFile {
     fn file_max(&self) -> Bytes {
         self.max
     }
-
-    fn goes_on(&self) -> bool {
-        false
-    }
 }
 
 /// A stream to another program, which reads packets while they pass.
@@ -104,20 +106,8 @@ impl RecordPlace for Stream {
         written.map_err(|cause| RecordError::Write { place: self.name.clone(), cause })
     }
 
-    fn complete(&mut self) -> Result<(), RecordError> {
-        Ok(())
-    }
-
-    fn files(&self) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
     fn file_max(&self) -> Bytes {
         self.max
-    }
-
-    fn goes_on(&self) -> bool {
-        false
     }
 
     fn begins_at_once(&self) -> bool {
@@ -146,20 +136,8 @@ impl RecordPlace for InMemory {
         Ok(())
     }
 
-    fn complete(&mut self) -> Result<(), RecordError> {
-        Ok(())
-    }
-
-    fn files(&self) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
     fn file_max(&self) -> Bytes {
         self.max
-    }
-
-    fn goes_on(&self) -> bool {
-        false
     }
 }
 
