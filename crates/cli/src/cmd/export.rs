@@ -8,7 +8,8 @@ use super::open_metrics::{self, Text};
 use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
 use crate::terminal::{print, remark};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use exposition::{Exposition, FIXED_SERIES};
 use fullpipe_host::totals::{GroupLabel, Totals};
 use fullpipe_host::watch::{Namespaces, Watch};
@@ -58,51 +59,37 @@ pub struct Export {
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = series)]
     series_max: usize,
     /// What connections are told apart by.
-    #[arg(long, value_name = "LABEL,..", value_enum, value_delimiter = ',')]
-    #[arg(default_values_t = [GroupedBy::Process, GroupedBy::Cgroup, GroupedBy::Port])]
-    labels: Vec<GroupedBy>,
+    #[arg(long, value_name = "LABEL,..", value_delimiter = ',', value_parser = group_label())]
+    #[arg(default_values = ["process", "cgroup", "port"])]
+    labels: Vec<GroupLabel>,
     /// Look three times, print the metrics, and end.
     #[arg(long, conflicts_with_all = ["listen", "expose", "otlp"])]
     once: bool,
 }
 
-/// A label of --labels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum GroupedBy {
-    /// The name of the process.
-    Process,
-    /// Its control group.
-    Cgroup,
-    /// The lower one of both ports, if it is below those of clients.
-    Port,
-    /// The pod's id, or else the container's, or else the systemd unit; `host` of what is in none.
-    Workload,
-    /// The systemd unit.
-    Unit,
-    /// The container's id.
-    Container,
-    /// What runs the container: containerd, crio, docker or podman.
-    Runtime,
-    /// The pod's id.
-    Pod,
-    /// The pod's quality of service: guaranteed, burstable or best_effort.
-    Qos,
-}
+/// The labels of --labels, with what each tells of a connection.
+const LABELS: [(&str, GroupLabel, &str); 9] = [
+    ("process", GroupLabel::Process, "The name of the process"),
+    ("cgroup", GroupLabel::Cgroup, "Its control group"),
+    ("port", GroupLabel::Port, "The lower one of both ports, if it is below those of clients"),
+    (
+        "workload",
+        GroupLabel::Workload,
+        "The pod's id, or else the container's, or else the systemd unit; `host` of what is in none",
+    ),
+    ("unit", GroupLabel::Unit, "The systemd unit"),
+    ("container", GroupLabel::Container, "The container's id"),
+    ("runtime", GroupLabel::Runtime, "What runs the container: containerd, crio, docker or podman"),
+    ("pod", GroupLabel::Pod, "The pod's id"),
+    ("qos", GroupLabel::Qos, "The pod's quality of service: guaranteed, burstable or best_effort"),
+];
 
-impl GroupedBy {
-    const fn group_label(self) -> GroupLabel {
-        match self {
-            GroupedBy::Process => GroupLabel::Process,
-            GroupedBy::Cgroup => GroupLabel::Cgroup,
-            GroupedBy::Port => GroupLabel::Port,
-            GroupedBy::Workload => GroupLabel::Workload,
-            GroupedBy::Unit => GroupLabel::Unit,
-            GroupedBy::Container => GroupLabel::Container,
-            GroupedBy::Runtime => GroupLabel::Runtime,
-            GroupedBy::Pod => GroupLabel::Pod,
-            GroupedBy::Qos => GroupLabel::Qos,
-        }
-    }
+fn group_label() -> impl TypedValueParser<Value = GroupLabel> {
+    let names = LABELS.map(|(name, _, says)| PossibleValue::new(name).help(says));
+    PossibleValuesParser::new(names).try_map(|text| {
+        let label = LABELS.iter().find(|(name, ..)| *name == text);
+        label.map(|(_, label, _)| *label).ok_or("no label")
+    })
 }
 
 /// Below this there is no room for a group beside the rest.
@@ -126,7 +113,7 @@ impl Export {
             Failure::new(Kind::Missing, Sentence::from(&refused).of("export"))
         })?;
         let mut labels: Vec<GroupLabel> = Vec::new();
-        for label in self.labels.iter().map(|label| label.group_label()) {
+        for label in self.labels.iter().copied() {
             // Twice the same label would be no metric.
             labels.extend((!labels.contains(&label)).then_some(label));
         }
