@@ -48,6 +48,21 @@ pub(crate) struct Behind {
     pub window_is_the_clients: bool,
     /// It is the messages that grant what the other end may send, whose data that window holds.
     pub grants: bool,
+    /// The programs were silent because other connections of theirs moved data meanwhile.
+    pub accompanies: bool,
+}
+
+/// Who had the time that was counted for this, and for what, with what lies behind it; the
+/// direction of the data where the verdict has to say that.
+fn whose(what: Spent, behind: [Behind; 2]) -> Result<(Owner, Cause), Direction> {
+    let (owner, cause) = Cause::of(what)?;
+    Ok(if behind.iter().any(|behind| behind.loses_by_size) {
+        cause.by_size(owner)
+    } else if behind.iter().any(|behind| behind.accompanies) {
+        cause.beside_others(owner)
+    } else {
+        (owner, cause)
+    })
 }
 
 /// Where all the time of a connection went.
@@ -84,7 +99,6 @@ impl Account {
         verdicts: [Option<&Verdict>; 2],
         behind: [Behind; 2],
     ) -> Self {
-        let loses_by_size = behind.iter().any(|behind| behind.loses_by_size);
         // Which direction's data was sent again is not counted.
         let mut held = verdicts.into_iter().flatten().map(Verdict::limited_by);
         let is_link_full = held.clone().any(|one| one.limit == Limit::Link)
@@ -94,10 +108,8 @@ impl Account {
             });
         let mut parts = AccountParts::default();
         for (what, time) in counted.sums.iter() {
-            match Cause::of(what) {
+            match whose(what, behind) {
                 Ok((owner, cause)) => {
-                    let (owner, cause) =
-                        if loses_by_size { cause.by_size(owner) } else { (owner, cause) };
                     let turns = match what {
                         Spent::Tls => Some(counted.tls_turns.into()),
                         // One round trip of questions has to be paid, to the server.

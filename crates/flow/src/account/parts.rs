@@ -206,6 +206,15 @@ impl Cause {
         }
     }
 
+    /// Who had the time, and for what, where the programs move data in other connections: what they
+    /// do not say in this one keeps nobody waiting. A question that is not answered does.
+    pub(super) fn beside_others(self, owner: Owner) -> (Owner, Self) {
+        match self {
+            Cause::ClientThinks | Cause::Paused => (Owner::Nobody, Cause::Idle),
+            cause => (owner, cause),
+        }
+    }
+
     /// What a remedy gives back of this time. If it is of so many round trips, one has to be paid.
     pub(super) fn lost(self, time: Duration, turns: Option<u32>) -> Duration {
         match self {

@@ -1,7 +1,7 @@
 //! The account in the order of time.
 
 use super::parts::of_limit;
-use super::{Behind, Cause, Owner};
+use super::{Behind, Cause, Owner, whose};
 use crate::connection::{Counted, Direction};
 use crate::limit::{Interval, Limit, Verdict};
 use fullpipe_model::units::{Duration, Instant, column};
@@ -34,15 +34,10 @@ pub(crate) fn spans(
     verdicts: [Option<&Verdict>; 2],
     behind: [Behind; 2],
 ) -> Vec<AccountSpan> {
-    let loses_by_size = behind.iter().any(|behind| behind.loses_by_size);
     let mut spans = Spans { all: Vec::new(), at: start };
     for (what, time) in counted.course.iter().flat_map(|course| course.iter()) {
-        match Cause::of(what) {
-            Ok((owner, cause)) => {
-                let (owner, cause) =
-                    if loses_by_size { cause.by_size(owner) } else { (owner, cause) };
-                spans.add(time, owner, cause, None);
-            }
+        match whose(what, behind) {
+            Ok((owner, cause)) => spans.add(time, owner, cause, None),
             Err(direction) => {
                 let end = match direction {
                     Direction::ClientToServer => 0,

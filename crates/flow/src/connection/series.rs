@@ -134,6 +134,9 @@ pub(super) struct Series {
     prompted: bool,
     /// What the two hosts' connections had carried by then.
     carried: HostPairSum,
+    /// How many segments passed, and how many of them repaired something.
+    sent_segments: u32,
+    repeated_segments: u32,
     /// The least round trip.
     least: Least,
     /// The rate of trains: at the sender, of the bytes that ACKs report; elsewhere, of the bytes
@@ -191,6 +194,8 @@ impl Series {
             sent_at: at,
             prompted: false,
             carried: HostPairSum::default(),
+            sent_segments: 0,
+            repeated_segments: 0,
             least: Least::default(),
             trains: None,
             untimed: 0,
@@ -227,7 +232,9 @@ impl Series {
         self.sent_at = at;
         self.segment = self.segment.max(data.segment);
         self.current.segments += data.segments;
+        self.sent_segments = self.sent_segments.saturating_add(data.segments);
         if data.is_repeated {
+            self.repeated_segments = self.repeated_segments.saturating_add(data.segments);
             self.current.retransmissions += data.segments;
         } else {
             let new = u64::from(end.distance(self.next));

@@ -1,7 +1,11 @@
 //! A captured connection with what limited each of its directions.
 
+mod others;
+
+pub use others::note_others;
+
 use super::consistent::{consistent, excludes};
-use super::subcause::{DataSeen, Explanation, NoAnswer, PacketCause, Sharing, may_share, sharing};
+use super::subcause::{DataSeen, Explanation, NoAnswer, PacketCause, Sharing};
 use super::{Diagnosis, KnownHosts, SeenAt, Subject};
 use crate::account::{Account, AccountSpan, Behind, Cause, spans, spent_on};
 use crate::connection::{Connection, Direction};
@@ -13,13 +17,9 @@ use fullpipe_model::units::Duration;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 /// Who waited for so long when the capture ended hangs.
 const HANGS_FROM: Duration = Duration::from_secs(1);
-/// Most connections of one host that are compared with each other.
-const MOST: usize = 32;
 
 /// A captured connection: its facts, and a diagnosis for each direction that carried data. It
 /// serialises as the JSON of `fullpipe analyze`: the facts, then `limits`, `findings`, `sub_causes`
@@ -34,6 +34,8 @@ pub struct DiagnosedConnection {
     findings: Option<Vec<OfDirection<Finding>>>,
     /// What other connections of the capture show of the direction that carried more.
     sharing: Option<Sharing>,
+    /// Whether its programs were silent because other connections of theirs moved data meanwhile.
+    accompanies: bool,
     shows_intervals: bool,
     /// The points of its graphs, if they were recorded.
     trace: Option<Box<Trace>>,
@@ -81,6 +83,7 @@ impl DiagnosedConnection {
             diagnoses,
             findings: None,
             sharing: None,
+            accompanies: false,
             shows_intervals: false,
             trace: None,
             sampled: None,
@@ -284,7 +287,7 @@ impl DiagnosedConnection {
             let verdict = self.diagnosis(direction).map(|diagnosis| &diagnosis.verdict);
             DataSeen { connection: &self.connection, direction, verdict, sharing: None }
         });
-        let mut behind = seen.map(DataSeen::behind);
+        let mut behind = seen.map(|one| Behind { accompanies: self.accompanies, ..one.behind() });
         for (data, grants) in [(0, 1), (1, 0)] {
             let is_held = seen[data].granted_window().is_some();
             if is_held && seen[grants].granted_window().is_none() {
@@ -313,7 +316,12 @@ impl DiagnosedConnection {
         let account = self.account();
         let waited = account.as_ref().and_then(|account| account.last_wait);
         let hangs = waited.is_some_and(|waited| waited >= HANGS_FROM);
-        let lost = account.map_or_else(|| self.lost(), |account| account.lost);
+        let lost = match account {
+            // The others are what is waited for.
+            _ if self.accompanies => Duration::ZERO,
+            Some(account) => account.lost,
+            None => self.lost(),
+        };
         Reverse((hangs, lost, payload))
     }
 
@@ -363,30 +371,6 @@ impl DiagnosedConnection {
 /// Sorts connections by [`DiagnosedConnection::rank`].
 pub fn worst_first(connections: &mut [DiagnosedConnection]) {
     connections.sort_by_cached_key(DiagnosedConnection::rank);
-}
-
-/// Finds the connections that share a link with others of the same capture, and records this in
-/// each. Only connections with the same receiver or the same sender are compared.
-pub fn note_sharing(connections: &mut [DiagnosedConnection]) {
-    let mut groups = BTreeMap::<(bool, IpAddr), Vec<usize>>::new();
-    for (at, connection) in connections.iter().enumerate() {
-        if let Some(diagnosis) = connection.bulk().filter(|one| may_share(&one.verdict)) {
-            let subject = diagnosis.subject;
-            groups.entry((false, subject.receiver.ip())).or_default().push(at);
-            groups.entry((true, subject.sender.ip())).or_default().push(at);
-        }
-    }
-    let mut found = Vec::new();
-    for group in groups.into_values().filter(|group| (2..=MOST).contains(&group.len())) {
-        let verdicts = group.iter().filter_map(|at| connections[*at].bulk());
-        let verdicts: Vec<&Verdict> = verdicts.map(|diagnosis| &diagnosis.verdict).collect();
-        for (number, at) in group.iter().enumerate() {
-            found.extend(sharing(&verdicts, number).map(|sharing| (*at, sharing)));
-        }
-    }
-    for (at, sharing) in found {
-        connections[at].sharing = Some(sharing);
-    }
 }
 
 fn diagnosis(connection: &Connection, direction: Direction, verdict: Verdict) -> Diagnosis {

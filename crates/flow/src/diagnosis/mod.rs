@@ -22,7 +22,7 @@ mod subcause;
 
 pub use both::{AnsweredPair, LinkProof, PairAnswer, RoundTripParts, SeenLimit, answered};
 pub(crate) use connection::Sampled;
-pub use connection::{DiagnosedConnection, OfDirection, Rank, note_sharing, worst_first};
+pub use connection::{DiagnosedConnection, OfDirection, Rank, note_others, worst_first};
 pub use hosts::KnownHosts;
 pub(crate) use losses::Losses;
 pub(crate) use subcause::Site;

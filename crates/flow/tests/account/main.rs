@@ -1,6 +1,7 @@
 //! Where the time of a connection went, from packets made by hand: each cause at both capture
 //! points, what just misses it, and that every nanosecond is counted once.
 
+mod beside;
 #[path = "../trace/mod.rs"]
 mod text;
 mod tls;

@@ -10,7 +10,7 @@ pub use remarks::remarks;
 pub use table::{head, table};
 
 use fullpipe_flow::connection::{Connection, Place, Warning};
-use fullpipe_flow::diagnosis::{DiagnosedConnection, Rank, note_sharing};
+use fullpipe_flow::diagnosis::{DiagnosedConnection, Rank, note_others};
 use fullpipe_flow::schema::Version;
 use fullpipe_flow::{Analysis, Counts};
 use serde::Serialize;
@@ -124,7 +124,7 @@ impl Report {
             self.shorten();
         }
         self.connections.sort_by_cached_key(|explained| explained.connection.id);
-        note_sharing(&mut self.connections);
+        note_others(&mut self.connections);
     }
 
     /// How many connections the capture has.

@@ -1,7 +1,7 @@
 //! The worst of any number of connections, in bounded memory.
 
 use super::shown::ShownConnection;
-use fullpipe_flow::diagnosis::{DiagnosedConnection, note_sharing, worst_first};
+use fullpipe_flow::diagnosis::{DiagnosedConnection, note_others, worst_first};
 
 /// Connections that a report lists.
 const LISTED: usize = 1_000;
@@ -39,7 +39,7 @@ impl Shortlist {
     /// The worst connections, as of the input with the number `source`.
     pub fn finish(mut self, source: usize) -> Vec<ShownConnection> {
         self.shorten();
-        note_sharing(&mut self.kept);
+        note_others(&mut self.kept);
         self.kept.into_iter().map(|connection| ShownConnection::new(source, connection)).collect()
     }
 

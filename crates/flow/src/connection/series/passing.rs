@@ -31,7 +31,7 @@ impl Series {
         let before = std::mem::replace(&mut self.carried, data.carried);
         let gap = at.since(self.sent_at);
         let bytes = data.carried.bytes.saturating_sub(before.bytes);
-        let bytes = bytes.saturating_sub(data.length.into());
+        let bytes = self.part_that_passes(bytes.saturating_sub(data.length.into()));
         if before.bytes == 0 || bytes == 0 || gap > self.interval.max(self.lag).saturating_mul(TURN)
         {
             return Beside { bytes: 0, gap, silent: 1.0 };
@@ -40,6 +40,16 @@ impl Series {
         let whole = gap.as_secs_f64() * 1e6;
         let gap = gap.min(Duration::from_secs_f64(squares / whole.max(1.0) * 1e-6));
         Beside { bytes, gap, silent: (squares.sqrt() / whole.max(1.0)).min(1.0) }
+    }
+
+    /// Of so many bytes of others, those that the path does not drop. At the sender all are seen,
+    /// and the path drops of them what it drops of this connection's.
+    fn part_that_passes(&self, bytes: u64) -> u64 {
+        if self.lag > Duration::ZERO || self.repeated_segments == 0 {
+            return bytes;
+        }
+        let dropped = f64::from(self.repeated_segments) / f64::from(self.sent_segments.max(1));
+        (bytes as f64 * (1.0 - dropped.min(1.0))) as u64
     }
 
     /// Notes what passed beside this connection between the data before and the one `at`, evenly

@@ -236,7 +236,7 @@ impl<'a> DataSeen<'a> {
             shrinks_window: self.window_taken().is_some(),
             window_is_the_clients: ApplicationWindow::of(self)
                 .is_some_and(|one| one.protocol.is_the_clients()),
-            grants: false,
+            ..Behind::default()
         }
     }
 
