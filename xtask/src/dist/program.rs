@@ -9,6 +9,9 @@ use std::process::Command;
 /// What the program may have: fetched and started in a moment, and fit for a container's image.
 pub const LARGEST: u64 = 15_000_000;
 
+/// Nothing unwinds in what is shipped, so it needs no tables for that.
+const NO_TABLES: &str = "-Cforce-unwind-tables=no";
+
 /// Builds the programs for `targets`, all at once: the end of each build has one thread.
 pub fn build_all(
     release: &Release,
@@ -47,7 +50,7 @@ pub fn build(
         .args(["--profile", "dist", "--target", &name])
         .env("CARGO_TARGET_DIR", folder)
         .env("FULLPIPE_COMMIT", &release.commit)
-        .env("CARGO_ENCODED_RUSTFLAGS", one_name(release)?))?;
+        .env("CARGO_ENCODED_RUSTFLAGS", format!("{}\u{1f}{NO_TABLES}", one_name(release)?)))?;
     let program = folder.join(name).join("dist/fullpipe");
     let bytes = std::fs::metadata(&program)?.len();
     ensure!(bytes <= LARGEST, "{}: {bytes} bytes, more than {LARGEST}", program.display());
