@@ -12,7 +12,7 @@ pub mod words;
 pub use headline::{ADVISE_FROM, Doubt, Headline};
 pub use remedy::{MachineRemedy, OnLoss, PacketRemedy, Remedy, SocketRemedy};
 
-use crate::limit::{Candidate, Interval, Limit, Reason, Source, Verdict, queue_least};
+use crate::limit::{Candidate, Interval, Limit, Pace, Reason, Source, Verdict, queue_least};
 use fullpipe_model::change::Change;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 
@@ -107,6 +107,13 @@ pub struct FindingEvidence {
         skip_serializing_if = "Option::is_none"
     )]
     pub period: Option<Duration>,
+    /// The rate at which the sender lets data go, evenly, where nothing on the path spaces it.
+    #[serde(
+        rename = "paced_bps",
+        with = "column::rate_optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub paced: Option<Rate>,
     /// Mean goodput.
     #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
@@ -246,7 +253,11 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let now = typical.rtt.or(rtt);
     let bursts = (limit == Limit::Link).then(|| DroppedBursts::of(verdict, known)).flatten();
     let flights = verdict.flights.filter(|_| limit == Limit::Unknown);
-    let pace = verdict.pace.filter(|_| limit == Limit::SenderApplication);
+    let (idle, period, paced) = match verdict.pace.filter(|_| limit == Limit::SenderApplication) {
+        Some(Pace::Pauses { idle, period }) => (Some(idle), period, None),
+        Some(Pace::Even(rate)) => (None, None, Some(rate)),
+        None => (None, None, None),
+    };
     let goodput = typical.goodput.as_f64();
     let beside = beside(verdict, limit).filter(|rate| rate.as_f64() > goodput / 20.0);
     // A link carried what passed beside this connection, too.
@@ -258,8 +269,9 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         burst: bursts.map(|bursts| bursts.burst),
         elsewhere,
         flights,
-        idle: pace.map(|pace| pace.idle),
-        period: pace.and_then(|pace| pace.period),
+        idle,
+        period,
+        paced,
         goodput: typical.goodput,
         in_flight: typical.in_flight,
         retransmissions: typical.retransmissions,
@@ -275,6 +287,7 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let remedy = match (bursts, flights) {
         (Some(_), _) => Remedy::SendEvenly,
         (None, Some(_)) => Remedy::FewerRoundTrips,
+        (None, None) if paced.is_some() => Remedy::RaisePacing,
         (None, None) => Remedy::of(limit, typical.window),
     };
     Finding {

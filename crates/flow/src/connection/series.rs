@@ -312,6 +312,7 @@ impl Series {
                 self.guess_lag(at.since(since));
             } else {
                 self.measure_lag(at.since(since), gap);
+                self.current.is_lag_measured = true;
             }
         }
     }

@@ -35,6 +35,8 @@ pub enum Remedy {
     FreeSendBuffer,
     /// Let the sending application produce faster.
     WriteFaster,
+    /// Raise the rate at which the sender spaces its data.
+    RaisePacing,
     /// Keep connections, whose windows have grown.
     KeepConnections,
     /// Remove the loss, or use another congestion control.
@@ -270,7 +272,8 @@ impl Remedy {
             | Remedy::GrowSendBuffer
             | Remedy::FreeSendBuffer
             | Remedy::KeepConnections
-            | Remedy::SendEvenly => true,
+            | Remedy::SendEvenly
+            | Remedy::RaisePacing => true,
             Remedy::RemoveLoss(on_loss) => !matches!(on_loss, OnLoss::RunsBbr),
             Remedy::ReadFaster
             | Remedy::WriteFaster

@@ -93,8 +93,8 @@ impl Waited {
     pub fn overrule(self, verdict: Verdict) -> Verdict {
         match verdict.limited_by().limit {
             limit if self.outweighs(limit) => {
-                let pace =
-                    Pace { idle: self.idle(), period: self.period.map(Duration::from_secs_f64) };
+                let period = self.period.map(Duration::from_secs_f64);
+                let pace = Pace::Pauses { idle: self.idle(), period };
                 let mut verdict = verdict.proven_to_be(Limit::SenderApplication);
                 verdict.pace = Some(pace);
                 verdict

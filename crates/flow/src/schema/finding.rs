@@ -300,7 +300,18 @@ pub static FINDINGS: &[F] = &[
         Cell::rate(row.what.evidence.beside)
     })
     .at(Place::At("evidence.beside_bps")),
+    F::new(
+        "paced_bps",
+        Kind::Number,
+        NOT_PACED,
+        "the rate at which the sender spaces data",
+        |row| Cell::rate(row.what.evidence.paced),
+    )
+    .at(Place::At("evidence.paced_bps")),
 ];
+
+/// Of which findings nothing shows that the sender spaces its data.
+const NOT_PACED: &str = "the path may have spaced the data, or nothing did";
 
 /// Of which findings the application's pace is not known.
 const NO_PACE: &str = "its pauses do not prove that the application sets the pace";

@@ -186,6 +186,34 @@ fn sender_application_that_streams_at_its_own_rate() {
     assert_steadily(&transfer, Limit::SenderApplication, 0.9);
 }
 
+/// The rate at which the verdict says that the sender lets data go, in bytes a second.
+fn paced(transfer: &Transfer, point: Point) -> Option<f64> {
+    let connection = analyse(transfer, point, Config::default());
+    let findings = connection.findings();
+    let held = findings.iter().find(|one| one.what.limit == Limit::SenderApplication)?;
+    held.what.evidence.paced.map(|rate| rate.as_f64() / 8.0)
+}
+
+#[test]
+fn sender_that_spaces_its_data() {
+    for (pace, rtt) in [(1_250_000, 40_000_000), (2_500_000, 20_000_000)] {
+        let transfer = Transfer { pace, rtt, ..Transfer::default() };
+        assert_steadily(&transfer, Limit::SenderApplication, 0.9);
+        for point in [Point::Sender, Point::Receiver] {
+            let rate = paced(&transfer, point).unwrap();
+            assert!((rate / pace as f64 - 1.0).abs() < 0.02, "{rate} of {pace} at {point:?}");
+        }
+    }
+}
+
+#[test]
+fn near_miss_a_link_of_the_rate_at_which_the_sender_spaces_its_data() {
+    // It spaces them a little faster than the link does, so that they queue.
+    let transfer = Transfer { pace: 2_700_000, rate: 2_500_000, ..Transfer::default() };
+    assert_steadily(&transfer, Limit::Link, 0.9);
+    assert_eq!(paced(&transfer, Point::Sender), None);
+}
+
 #[test]
 fn slow_start_of_a_short_transfer() {
     let transfer = Transfer {

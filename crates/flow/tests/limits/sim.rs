@@ -25,6 +25,8 @@ pub struct Transfer {
     pub send_buffer: u64,
     /// The application's write and its period; a period of 0 means that it writes whenever it can.
     pub write: (u64, u64),
+    /// The rate at which the sender lets two segments go at a time; 0 for "at once".
+    pub pace: u64,
     /// One of so many segments is lost, 0 for none.
     pub lose_one_in: u64,
     pub seed: u64,
@@ -41,6 +43,7 @@ impl Default for Transfer {
             read_rate: 0,
             send_buffer: 8_000_000,
             write: (0, 0),
+            pace: 0,
             lose_one_in: 0,
             seed: 1,
         }
@@ -75,6 +78,8 @@ struct Sim {
     writable: bool,
     una: u64,
     next: u64,
+    /// Until when the pace allows nothing.
+    paced_until: u64,
     edge: u64,
     cwnd: f64,
     ssthresh: f64,
@@ -107,6 +112,7 @@ pub fn run(transfer: &Transfer, point: Point) -> Vec<Line> {
         writable: true,
         una: 0,
         next: 0,
+        paced_until: 0,
         edge: transfer.receive_buffer,
         cwnd: 10.0 * MSS as f64,
         ssthresh: f64::INFINITY,
@@ -221,12 +227,29 @@ impl Sim {
             // A short segment goes out when nothing will join it: at the end, or at the end of a
             // write.
             let whole = length == MSS || self.written == self.t.bytes || self.t.write.1 > 0;
-            if !whole || self.next + length > self.edge || !self.has_room(length) {
+            if !whole
+                || self.next + length > self.edge
+                || !self.has_room(length)
+                || self.waits_for_pace()
+            {
                 break;
             }
             self.transmit(self.next, length);
             self.next += length;
         }
+    }
+
+    /// Whether the sender's pace holds the next segment back. Two go at a time.
+    fn waits_for_pace(&mut self) -> bool {
+        if self.t.pace == 0 || !(self.next / MSS).is_multiple_of(2) {
+            return false;
+        }
+        if self.now < self.paced_until {
+            return true;
+        }
+        self.paced_until = self.now + 2 * MSS * 1_000_000_000 / self.t.pace;
+        self.at(self.paced_until, Event::Write);
+        false
     }
 
     fn has_room(&self, length: u64) -> bool {

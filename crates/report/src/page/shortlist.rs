@@ -38,8 +38,8 @@ impl Shortlist {
 
     /// The worst connections, as of the input with the number `source`.
     pub fn finish(mut self, source: usize) -> Vec<ShownConnection> {
-        self.shorten();
         note_others(&mut self.kept);
+        self.shorten();
         self.kept.into_iter().map(|connection| ShownConnection::new(source, connection)).collect()
     }
 

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 /// Most connections of one host that are compared with each other.
 const MOST: usize = 32;
-/// A connection that accompanies others has at most one byte for so many of theirs.
+/// A connection that accompanies others has at most one byte for so many of each of theirs.
 const OTHERS_BYTES: u64 = 20;
 /// It has no more questions than these.
 const REQUESTS_MOST: u64 = 32;
@@ -107,13 +107,10 @@ fn accompanies(connection: &DiagnosedConnection, group: &[Moved]) -> bool {
     }
     let (id, begin) = (connection.connection.id, connection.connection.start);
     let end = begin + connection.connection.duration;
-    let most = payload(connection).saturating_mul(OTHERS_BYTES);
-    let others = group.iter().filter(|one| one.id != id && one.bytes > 0);
+    let least = payload(connection).saturating_mul(OTHERS_BYTES);
+    let others = group.iter().filter(|one| one.id != id && one.bytes > least);
     let mut others: Vec<&Moved> =
         others.filter(|one| one.until > begin && one.from < end).collect();
-    if others.iter().map(|one| one.bytes).sum::<u64>() < most {
-        return false;
-    }
     others.sort_by_key(|one| one.from);
     let (mut bare, mut covered_until) = (Duration::ZERO, begin);
     for one in others {

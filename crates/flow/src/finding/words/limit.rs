@@ -62,7 +62,7 @@ fn nothing_held(flights: u32) -> String {
 
 fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
     let FindingEvidence { goodput, in_flight, retransmissions, .. } = *evidence;
-    let FindingEvidence { idle, period, .. } = *evidence;
+    let FindingEvidence { idle, period, paced, .. } = *evidence;
     match limit {
         Limit::ReceiveWindow => "the sender had the receive window full".into(),
         Limit::ReceiverApplication => {
@@ -72,10 +72,14 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
             "the sender's buffer was full of data that waited for its acknowledgement (at most \
              {in_flight} in flight, {goodput})"
         ),
-        Limit::SenderApplication => idle.map_or_else(
-            || "the sending application had nothing to send".into(),
-            |idle| sets_the_pace(idle, period),
-        ),
+        Limit::SenderApplication => match (idle, paced) {
+            (Some(idle), _) => sets_the_pace(idle, period),
+            (None, Some(rate)) => format!(
+                "the sender let its data go evenly, at {rate}: nothing waited on the path, so what \
+                 spaced it is the sender's own"
+            ),
+            (None, None) => "the sending application had nothing to send".into(),
+        },
         Limit::CongestionWindow(Cause::SlowStart) => {
             "the congestion window was still growing".into()
         }

@@ -41,6 +41,11 @@ pub const fn remedy(remedy: Remedy) -> &'static str {
         Remedy::WriteFaster => {
             "make the sending application produce data faster, or in larger writes"
         }
+        Remedy::RaisePacing => {
+            "raise or remove what spaces the data at the sender: the timer of its program, \
+             SO_MAX_PACING_RATE (iperf3 --fq-rate), or a rate of tc (fq, htb, tbf) on its host; \
+             `fullpipe why` there says which"
+        }
         Remedy::KeepConnections => {
             "keep connections open between transfers, or raise the route's initcwnd; \
              longer transfers suffer less"

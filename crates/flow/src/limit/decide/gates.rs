@@ -31,7 +31,7 @@ impl Transfer<'_> {
             receive_window: is_reached,
             reader: is_reached && (!self.saw_start || self.window_closes()),
             send_buffer: !drops.shape && (!is_overtaken || self.is_bounded),
-            link: !is_overtaken && self.shows_link() && !self.awaits_timers(limits),
+            link: !is_overtaken && self.shows_link(limits) && !self.awaits_timers(limits),
             // What dropped was a short queue that is mostly empty, or a policer.
             queue: !drops.leave_room || self.is_mostly_queued() || self.is_mostly_at_capacity(),
             sender_application: true,
@@ -211,15 +211,28 @@ impl Transfer<'_> {
     }
 
     /// Whether the path showed itself at all: it dropped something, delayed something after the
-    /// start, or its rate was given. Data that only leaves evenly was spaced by its sender. Beyond
-    /// the sender, the path may have spaced it.
-    fn shows_link(&self) -> bool {
+    /// start, or its rate was given. Data that only leaves evenly was spaced by its sender, and so
+    /// was data that only arrives evenly, which the rules take for a link's, where its round trips
+    /// were measured: a link that spaces what passes makes it wait.
+    fn shows_link(&self, limits: &[Limit]) -> bool {
         if self.sends_one_by_one() {
             return false;
         }
-        let is_asked = self.is_at_sender && self.hint.is_none() && !self.has_repairs;
+        let is_asked = self.hint.is_none() && !self.has_repairs;
         let Some(base) = self.rtt.filter(|_| is_asked) else { return true };
-        let least = least_sign(base);
+        let segment = self.features.iter().map(|f| f.segment).max().unwrap_or_default();
+        let few = FEW_SEGMENTS * u64::from(segment);
+        let measured = self.features.iter().filter(|f| f.is_lag_measured);
+        let measured = measured.filter(|f| f.in_flight_max.get() > few).count();
+        let is_claimed = 2 * count_of(limits, Limit::Link) >= limits.len();
+        if !self.is_at_sender && (2 * measured < self.features.len() || !is_claimed) {
+            return true;
+        }
+        // A segment takes its own time on a link that passes data at the rate of trains, where the
+        // handshake's took none: that is no queue yet.
+        let trains = train_rate(self.features, self.is_at_sender);
+        let own = trains.and_then(|rate| rate.time_for(Bytes::new(segment.into())));
+        let least = least_sign(base).max(own.unwrap_or(Duration::ZERO));
         let delayed = self.features.iter().enumerate().filter(|(_, f)| {
             let few = f.in_flight_max.get() <= FEW_SEGMENTS * u64::from(f.segment);
             !few && f.is_delayed(base, least)
@@ -238,6 +251,10 @@ struct AfterDrops {
     shape: bool,
     /// More in flight carried more.
     leave_room: bool,
+}
+
+fn count_of(limits: &[Limit], one: Limit) -> usize {
+    limits.iter().filter(|limit| **limit == one).count()
 }
 
 fn most_in_flight(of: &[Features]) -> f64 {
@@ -302,7 +319,7 @@ mod tests {
                 f.rtt.note(Duration::from_millis(rtt_ms));
             }
             let path = Path::whole(Some(base), false);
-            Transfer::new(&features, path).shows_link()
+            Transfer::new(&features, path).shows_link(&[Limit::Link])
         };
         assert!(!one_by_one(1000, 20));
         assert!(one_by_one(3000, 20), "more than one may be spaced");

@@ -58,7 +58,7 @@ fn nothing_held(flights: u32) -> String {
 
 fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
     let FindingEvidence { goodput, in_flight, retransmissions, .. } = *evidence;
-    let FindingEvidence { idle, period, .. } = *evidence;
+    let FindingEvidence { idle, period, paced, .. } = *evidence;
     match limit {
         Limit::ReceiveWindow => "发送方已填满接收窗口".into(),
         Limit::ReceiverApplication => {
@@ -67,9 +67,13 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
         Limit::SendBuffer => {
             format!("发送缓冲区装满了等待确认的数据（在途最多 {in_flight}，{goodput}）")
         }
-        Limit::SenderApplication => {
-            idle.map_or_else(|| "发送端应用没有数据可发".into(), |idle| sets_the_pace(idle, period))
-        }
+        Limit::SenderApplication => match (idle, paced) {
+            (Some(idle), _) => sets_the_pace(idle, period),
+            (None, Some(rate)) => {
+                format!("发送方以 {rate} 匀速发出数据：路径上没有排队，因此速度由发送方自己决定")
+            }
+            (None, None) => "发送端应用没有数据可发".into(),
+        },
         Limit::CongestionWindow(Cause::SlowStart) => "拥塞窗口仍在增长".into(),
         Limit::CongestionWindow(Cause::Loss) if goodput == Rate::ZERO => {
             format!("发出的数据无一到达，发送方等待重传（重传了 {retransmissions} 个报文段）")

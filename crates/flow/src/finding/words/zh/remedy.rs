@@ -34,6 +34,11 @@ pub const fn remedy(remedy: Remedy) -> &'static str {
              net.core.wmem_max 调大（net.ipv4.tcp_wmem 对它无效）"
         }
         Remedy::WriteFaster => "让发送端应用更快地产生数据，或每次写入更多",
+        Remedy::RaisePacing => {
+            "在发送端提高或去掉匀速发送（pacing）的设置：程序自己的定时器、\
+             SO_MAX_PACING_RATE（iperf3 --fq-rate），或该主机上 tc 的速率（fq、htb、tbf）；\
+             在该主机上运行 `fullpipe why` 可知是哪一个"
+        }
         Remedy::KeepConnections => {
             "在多次传输之间保持连接，或调大路由的 initcwnd；传输越长，受影响越小"
         }
