@@ -346,7 +346,8 @@ impl Half {
             }
             if let Some(next) = before.filter(|_| !is_repeated) {
                 let rtt = judged.least_rtt().unwrap_or(Duration::ZERO);
-                notes.grants.sent(Granted { at, next, lag: judged.lag(), rtt });
+                let lag = judged.lag_of_messages();
+                notes.grants.sent(Granted { at, next, lag, rtt });
             }
         }
     }

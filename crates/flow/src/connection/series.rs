@@ -52,8 +52,8 @@ const LAG_MOST: u64 = 64;
 #[derive(Debug, Clone, Default)]
 struct Stamps {
     of_acks: VecDeque<(u32, Instant)>,
-    /// How many of them were echoed, and the quickest echo. The lag is inferred from these where
-    /// there is no handshake.
+    /// How many of them were echoed, and the quickest echo. Where there is no handshake, the lag is
+    /// inferred from these.
     echoes: u32,
     quickest: Option<Duration>,
 }
@@ -301,21 +301,22 @@ impl Series {
             if value != echo {
                 continue;
             }
+            let round_trip = at.since(since);
+            let quickest = stamps.quickest.map_or(round_trip, |least| least.min(round_trip));
+            stamps.quickest = Some(quickest);
             if self.is_lag_open {
-                self.guess_lag(at.since(since));
+                self.guess_lag(quickest);
             } else {
-                self.measure_lag(at.since(since), gap);
+                self.measure_lag(round_trip, gap);
             }
         }
     }
 
-    /// Uses data that echoes an ACK which passed here `round_trip` ago. No sender answers sooner
-    /// than in the round trip from here to it, so after some echoes the quickest is the lag.
-    fn guess_lag(&mut self, round_trip: Duration) {
+    /// Uses data that echoes an ACK. No sender answers sooner than in the round trip from here to it,
+    /// so after some echoes the quickest is the lag.
+    fn guess_lag(&mut self, quickest: Duration) {
         let Some(stamps) = self.stamps.as_deref_mut() else { return };
         stamps.echoes += 1;
-        let quickest = stamps.quickest.map_or(round_trip, |least| least.min(round_trip));
-        stamps.quickest = Some(quickest);
         let whole = quickest.saturating_add(self.least.get().unwrap_or(Duration::ZERO));
         let is_near = quickest < LAG_LEAST || quickest.as_nanos() < whole.as_nanos() / NEAR;
         let is_at_receiver =
@@ -374,6 +375,14 @@ impl Series {
     /// The current round trip between the capture point and the sender.
     pub fn lag(&self) -> Duration {
         self.lag
+    }
+
+    /// How soon after it passed here the sender may act on what the other end says: no later than in
+    /// the quickest echo. A handshake is slower than that by what its hosts took.
+    pub fn lag_of_messages(&self) -> Duration {
+        let quickest = self.stamps.as_ref().and_then(|stamps| stamps.quickest);
+        let is_without_queue = self.lag == self.lag_least;
+        quickest.filter(|_| is_without_queue).map_or(self.lag, |quickest| quickest.min(self.lag))
     }
 
     /// Whether the capture was taken at the sender, as far as that is known.
@@ -585,3 +594,6 @@ impl Series {
         self.closed = merged;
     }
 }
+
+#[cfg(test)]
+mod tests;
