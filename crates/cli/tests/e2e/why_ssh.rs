@@ -35,9 +35,8 @@ fn ssh_over_167_ms_is_held_by_its_channel() {
     std::fs::create_dir_all("/run/sshd").unwrap();
     let binary = program.binary().to_str().unwrap();
     std::fs::write(work.join("client.sh"), CLIENT.replace("FULLPIPE", binary)).unwrap();
-    let made = program
-        .command_by(&["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "host"])
-        .status();
+    let made =
+        program.command_by(&["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "host"]).status();
     assert!(made.unwrap().success(), "a key of the host");
     let configuration = format!(
         "Port 2222\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/authorized\n\
@@ -51,12 +50,12 @@ fn ssh_over_167_ms_is_held_by_its_channel() {
     let text = std::fs::read_to_string(work.join("why.json")).unwrap_or_default();
     let said: Value = serde_json::from_str(&text).unwrap_or_default();
     let connections = said["connections"].as_array().unwrap_or_else(|| panic!("{ended:?}"));
-    let uploads = connections.iter().filter(|one| {
-        one["process"]["name"].as_str().is_some_and(|name| name.starts_with("ssh"))
-    });
-    let one = uploads.max_by_key(|one| one["goodput_bps"].as_u64()).unwrap_or_else(|| {
-        panic!("no connection of ssh: {text}")
-    });
+    let uploads = connections
+        .iter()
+        .filter(|one| one["process"]["name"].as_str().is_some_and(|name| name.starts_with("ssh")));
+    let one = uploads
+        .max_by_key(|one| one["goodput_bps"].as_u64())
+        .unwrap_or_else(|| panic!("no connection of ssh: {text}"));
     assert_eq!(one["limit"], "application_window", "{one}");
     assert_eq!(one["acts"], if one["role"] == "sender" { "peer" } else { "here" }, "{one}");
     assert_eq!(one["remedy_name"], "leave_ssh_channel", "{one}");

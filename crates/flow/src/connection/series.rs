@@ -41,6 +41,8 @@ const INTERVAL_MOST_OF_GUESS: Duration = Duration::from_secs(1);
 /// than an ACK is echoed, which happens only at the receiver.
 const ECHOES_LEAST: u32 = 16;
 const ECHOES_AT_RECEIVER: u32 = 4;
+/// An echo that is quicker than the lag by this part of it is none.
+const ECHO_PART: u64 = 16;
 /// If the lag is below 1/20 of the round trip, or below this time, the capture was taken at the
 /// sender.
 const NEAR: u64 = 20;
@@ -312,8 +314,8 @@ impl Series {
         }
     }
 
-    /// Uses data that echoes an ACK. No sender answers sooner than in the round trip from here to it,
-    /// so after some echoes the quickest is the lag.
+    /// Uses data that echoes an ACK. No sender answers sooner than in the round trip from here to
+    /// it, so after some echoes the quickest is the lag.
     fn guess_lag(&mut self, quickest: Duration) {
         let Some(stamps) = self.stamps.as_deref_mut() else { return };
         stamps.echoes += 1;
@@ -377,12 +379,13 @@ impl Series {
         self.lag
     }
 
-    /// How soon after it passed here the sender may act on what the other end says: no later than in
-    /// the quickest echo. A handshake is slower than that by what its hosts took.
+    /// How soon the sender may act on what the other end says: no later than in the quickest echo.
+    /// A handshake is slower by what its hosts took, and not by [`ECHO_PART`].
     pub fn lag_of_messages(&self) -> Duration {
         let quickest = self.stamps.as_ref().and_then(|stamps| stamps.quickest);
-        let is_without_queue = self.lag == self.lag_least;
-        quickest.filter(|_| is_without_queue).map_or(self.lag, |quickest| quickest.min(self.lag))
+        let least = self.lag.saturating_sub(Duration::from_nanos(self.lag.as_nanos() / ECHO_PART));
+        let is_near = self.lag == self.lag_least && quickest.is_some_and(|one| one >= least);
+        quickest.filter(|_| is_near).map_or(self.lag, |quickest| quickest.min(self.lag))
     }
 
     /// Whether the capture was taken at the sender, as far as that is known.

@@ -92,8 +92,7 @@ pub(crate) fn can_read(start: PayloadStart, payload: &[u8], keys: &KeyLog) -> bo
 
 impl Conversation {
     /// Begins with the first data of a client, or of a server that says its settings before that;
-    /// `None` where it [cannot](can_read) be read. The windows are drawn from that time on, if it is
-    /// given.
+    /// `None` where it [cannot](can_read) be read. Windows are drawn from a time on that is given.
     pub fn begin(
         heard: &Heard<'_>,
         keys: &KeyLog,
