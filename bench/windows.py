@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Real programs whose protocol has a window of its own, behind an emulated path, captured at both ends.
 
-  bench/windows.py run DIR [RTTS]     makes the captures that are not there yet (root, openssh-server;
-                                      PYTHON has the package h2)
+  bench/windows.py run DIR [RTTS]     makes the captures that are not there yet (root; openssh-server,
+                                      rsync, nginx, nghttp2-client, postgresql-15; PYTHON has the
+                                      packages h2 and grpcio)
   bench/windows.py score DIR [RTTS]   says for each what fullpipe finds: the layer, who must act, the size
+  bench/windows.py false FOLDER..     names the captures in these folders in which a window above TCP is
+                                      found, and counts them: where none is known to be, all are false
 
 RTTS are three round trips in ms, such as 40,120,300. With others the set is another one.
 
@@ -12,12 +15,13 @@ setting, and how large the window is. Some have none: the same programs where th
 TCP, holds the data."""
 import json, os, shutil, subprocess, sys, tempfile
 from pathlib import Path
+from windows_programs import KIB, MIB, PROGRAMS, SFTP_BLOCK
 
 ROOT = Path(__file__).resolve().parent.parent
 FULLPIPE = os.environ.get("FULLPIPE", str(ROOT / "target/release/fullpipe"))
-PYTHON = os.environ.get("PYTHON", sys.executable)
-MIB, KIB = 1 << 20, 1 << 10
-RTTS = tuple(int(rtt) for rtt in sys.argv[3].split(",")) if len(sys.argv) > 3 else (40, 120, 300)
+RTTS = (40, 120, 300)
+if len(sys.argv) > 3 and sys.argv[1] != "false":
+    RTTS = tuple(int(rtt) for rtt in sys.argv[3].split(","))
 
 
 def cases():
@@ -30,16 +34,28 @@ def cases():
     for rtt in RTTS:
         # 48 at 40 ms would be more than two processors encrypt.
         for requests in (8, 24, 48)[: 2 if rtt < 60 else 3]:
-            size = requests * 32 * KIB
+            size = requests * SFTP_BLOCK
             yield f"sftp-get-{requests}-{rtt}", ("sftp", "get", requests), rtt, "800mbit", ("down", "client", size)
             # A write more is under way when the first answer is waited for.
-            size = (requests + 1) * 32 * KIB
+            size = (requests + 1) * SFTP_BLOCK
             yield f"sftp-put-{requests}-{rtt}", ("sftp", "put", requests), rtt, "800mbit", ("up", "client", size)
         for window in (65535, 256 * KIB, MIB):
             for tls in ("plain", "tls"):
                 name = f"{window}-{tls}-{rtt}"
                 yield f"h2-down-{name}", ("h2", "down", window, tls), rtt, "800mbit", ("down", "client", window)
                 yield f"h2-up-{name}", ("h2", "up", window, tls), rtt, "800mbit", ("up", "server", window)
+        for direction, owner in (("down", "client"), ("up", "server")):
+            yield f"rsync-ssh-{direction}-{rtt}", ("rsync-ssh", direction), rtt, "800mbit", (direction, owner, 2 * MIB)
+            for window in (256 * KIB, MIB):
+                what = ("grpc", direction, window)
+                yield f"grpc-{direction}-{window}-{rtt}", what, rtt, "800mbit", (direction, owner, window)
+        for window in (128 * KIB, 512 * KIB):
+            yield f"nginx-put-{window}-{rtt}", ("nginx", "put", window), rtt, "800mbit", ("up", "server", window)
+        for window in (256 * KIB - 1, MIB - 1):
+            what = ("nginx", "nghttp", window)
+            yield f"nginx-nghttp-{window}-{rtt}", what, rtt, "800mbit", ("down", "client", window)
+        for window in (128 * KIB, MIB):
+            yield f"psql-{window}-{rtt}", ("psql", window), rtt, "800mbit", ("down", "client", window)
     # The same where something else holds the data.
     for rtt in RTTS:
         yield f"ssh-down-link-{rtt}", ("ssh", "down"), rtt, f"{round(6000 / rtt)}mbit", None
@@ -47,65 +63,26 @@ def cases():
         yield f"ssh-down-receive-{rtt}", ("ssh", "down", "tcp_rmem"), rtt, "800mbit", None
         yield f"ssh-down-send-{rtt}", ("ssh", "down", "tcp_wmem"), rtt, "800mbit", None
         yield f"h2-down-link-{rtt}", ("h2", "down", 8 * MIB, "plain"), rtt, f"{round(6000 / rtt)}mbit", None
+        for name, what in (("rsync", ("rsync",)), ("nginx-get", ("nginx", "get", None)), ("psql", ("psql", None))):
+            yield f"{name}-link-{rtt}", what, rtt, f"{round(6000 / rtt)}mbit", None
 
 
-SETTINGS = {
-    "tcp_rmem": "sysctl -qw net.ipv4.tcp_rmem='4096 131072 700000'; ",
-    "tcp_wmem": "sysctl -qw net.ipv4.tcp_wmem='4096 16384 900000'; ",
-}
-
-
-def commands(what, rtt, folder):
+def commands(what, rtt, truth, folder):
     """The commands of server and client. Transfers last some 30 round trips, and 3 s at least."""
     seconds = max(3.0, 30 * rtt / 1000)
-    if what[0] in ("ssh", "sftp"):
-        config = folder / "sshd"
-        key = folder / "key"
-        for path in (key, folder / "host"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
-        shutil.copy(f"{key}.pub", folder / "authorized")
-        config.write_text(
-            f"Port 2222\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/authorized\nPermitRootLogin yes\n"
-            f"StrictModes no\nUsePAM no\nPidFile {folder}/pid\nSubsystem sftp internal-sftp\n"
-        )
-        options = f"-q -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -i {key}"
-        server = f"/usr/sbin/sshd -D -f {config}"
-        ssh = f"ssh {options} -p 2222 root@{{server}}"
-        if what[0] == "ssh":
-            size = int(2 * MIB * seconds * 1000 / rtt)
-            setting = what[2] if len(what) > 2 else None
-            if setting == "tcp_wmem":
-                server = SETTINGS[setting] + "exec " + server
-            client = SETTINGS[setting] if setting == "tcp_rmem" else ""
-            if what[1] == "down":
-                return server, client + f"{ssh} 'head -c {size} /dev/zero' > /dev/null"
-            return server, client + f"head -c {size} /dev/zero | {ssh} 'cat > /dev/null'"
-        size = int(what[2] * 32 * KIB * seconds * 1000 / rtt)
-        source = folder / "source"
-        with open(source, "wb") as file:
-            file.truncate(size)
-        verb = f"get {source} /dev/null" if what[1] == "get" else f"put {source} {folder}/arrived"
-        return server, f"echo '{verb}' | sftp {options} -P 2222 -R {what[2]} -B 32768 -b - root@{{server}}"
-    window, tls = what[2], what[3]
-    size = int(min(window, 2 * MIB) * seconds * 1000 / rtt)
-    talk = f"{PYTHON} {Path(__file__).with_name('windows_h2.py')}"
-    if tls == "tls":
-        subprocess.run(
-            f"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=example.net -days 2 -keyout {folder}/key.pem "
-            f"-out {folder}/cert.pem", shell=True, check=True, stderr=subprocess.DEVNULL,
-        )
-    pem = f"{folder}" if tls == "tls" else "-"
-    return f"{talk} server {pem} {what[1]} {window} {size}", f"{talk} client {pem} {what[1]} {window} {size} {{server}}"
+    # A buffer of TCP that holds the data makes it slower than that.
+    window = min(truth[2] if truth else MIB, 2 * MIB)
+    return PROGRAMS[what[0]](what, int(window * seconds * 1000 / rtt), folder)
 
 
 def run(folder):
     os.makedirs("/run/sshd", exist_ok=True)
-    for name, what, rtt, rate, _ in cases():
+    for name, what, rtt, rate, truth in cases():
         place = folder / name
         if place.exists():
             continue
         with tempfile.TemporaryDirectory() as work:
-            server, client = commands(what, rtt, Path(work))
+            server, client = commands(what, rtt, truth, Path(work))
             part = folder / f"{name}.part"
             shutil.rmtree(part, ignore_errors=True)
             link = [FULLPIPE, "link", "--rtt", f"{rtt}ms", "--rate", rate, "--capture", part]
@@ -120,12 +97,20 @@ def run(folder):
             print(name, flush=True)
 
 
-def answer(capture, direction):
-    """What is found of a capture's largest connection: the size of a window above TCP, and who sets it."""
-    told = subprocess.run([FULLPIPE, "analyze", "--json", capture], capture_output=True, text=True)
-    connections = json.loads(told.stdout)["connections"]
+def analyzed(capture, *options):
+    return subprocess.run([FULLPIPE, "analyze", *options, capture], capture_output=True, text=True).stdout
+
+
+def largest(capture):
+    """The connection of a capture that carries most."""
+    connections = json.loads(analyzed(capture, "--json"))["connections"]
     ways = ("client_to_server", "server_to_client")
-    one = max(connections, key=lambda one: sum(one[way]["payload_bytes"] for way in ways))
+    return max(connections, key=lambda one: sum(one[way]["payload_bytes"] for way in ways))
+
+
+def window_found(capture, direction):
+    """The window above TCP that is found in a direction: its size, who sets it, and what to change."""
+    one = largest(capture)
     way = "server_to_client" if direction == "down" else "client_to_server"
     causes = [cause for cause in one["sub_causes"] if (cause["sub_cause"], cause["direction"]) == ("application_window", way)]
     parts = [part for part in one["account"]["parts"] if (part["cause"], part.get("direction")) == ("application_window", way)]
@@ -133,7 +118,25 @@ def answer(capture, direction):
     return size, parts[0]["owner"].removesuffix("_application") if parts else None, causes[0]["remedy_name"] if causes else None
 
 
-REMEDIES = {"ssh": "leave_ssh_channel", "sftp": "ask_more_of_sftp", "h2": "grow_http2_window"}
+def fetch_found(capture):
+    """The same of a cursor, whose window is one fetch: what lost most is a round trip for each."""
+    one = largest(capture)
+    account = one["account"]
+    worst = max(account["parts"], key=lambda part: part["lost_us"])["cause"]
+    fetches = account["turns"] - CURSOR_TURNS
+    if worst != "turns" or fetches < 1:
+        return window_found(capture, "down")
+    advice = analyzed(capture)
+    return one["server_to_client"]["payload_bytes"] / fetches, "client", "ask_more_of_postgresql" if "FETCH_COUNT" in advice else None
+
+
+# Round trips of a cursor beside its fetches: for TLS, the start-up, BEGIN, DECLARE, CLOSE and COMMIT.
+CURSOR_TURNS = 6
+REMEDIES = {
+    "ssh": "leave_ssh_channel", "rsync-ssh": "leave_ssh_channel", "sftp": "ask_more_of_sftp",
+    "h2": "grow_http2_window", "grpc": "grow_http2_window", "nginx": "grow_http2_window",
+    "psql": "ask_more_of_postgresql",
+}
 
 
 def score(folder):
@@ -144,7 +147,11 @@ def score(folder):
             capture = folder / name / f"{end}.edge.pcap"
             if not capture.exists():
                 continue
-            size, owner, remedy = answer(capture, truth[0] if truth else ("up" if "-up-" in name else "down"))
+            if truth and what[0] == "psql":
+                size, owner, remedy = fetch_found(capture)
+            else:
+                direction = truth[0] if truth else ("up" if "-up-" in name else "down")
+                size, owner, remedy = window_found(capture, direction)
             if truth is None:
                 is_false = size is not None
                 false[end][0] += is_false
@@ -162,7 +169,27 @@ def score(folder):
         print(f"{end}: {right[end][0]} of {right[end][1]} right, {false[end][0]} of {false[end][1]} false")
 
 
+def false(folders):
+    captures = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file() and "cap" in path.name]
+    read = found = 0
+    for capture in captures:
+        told = analyzed(capture, "--json")
+        if not told.strip():
+            continue
+        connections = json.loads(told).get("connections", [])
+        read += bool(connections)
+        for one in connections:
+            for cause in one["sub_causes"]:
+                if cause["sub_cause"] == "application_window":
+                    print(f"{capture}: {one['client']} {one['server']} {cause['direction']}: {cause['claim']}", flush=True)
+        found += any(cause["sub_cause"] == "application_window" for one in connections for cause in one["sub_causes"])
+    print(f"{found} of {read} captures with a connection")
+
+
 if __name__ == "__main__":
-    if len(sys.argv) < 3 or sys.argv[1] not in ("run", "score"):
+    if len(sys.argv) < 3 or sys.argv[1] not in ("run", "score", "false"):
         sys.exit(__doc__)
-    {"run": run, "score": score}[sys.argv[1]](Path(sys.argv[2]).resolve())
+    if sys.argv[1] == "false":
+        false([Path(folder) for folder in sys.argv[2:]])
+    else:
+        {"run": run, "score": score}[sys.argv[1]](Path(sys.argv[2]).resolve())

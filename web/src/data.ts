@@ -59,6 +59,8 @@ export interface ConnectionData {
   trace?: Trace;
   /** What all the time went for, in order; there with the graphs. */
   spans?: AccountSpan[];
+  /** What HTTP/2's windows left to be sent, where its frames were read. */
+  granted?: GrantedLines[];
   /** What the kernel said of the sender's and the receiver's socket meanwhile. */
   sockets?: SocketSeries[];
   /** The link's queue towards the receiver, where the link's log is there. */
@@ -238,6 +240,17 @@ export interface DirectionTrace {
   marks: Record<string, Marks>;
   /** Silences longer than max(2 least RTT, 100 ms) in order of time; the longest if they are too many. */
   stalls: Stall[];
+}
+
+/** What the sender of a direction's data may still send by HTTP/2's windows, in bytes. It falls with
+ * each frame of data, and rises with what the other end grants; below 0 after settings took some back. */
+export interface GrantedLines {
+  direction: Direction;
+  /** In all streams together. */
+  connection: Points;
+  /** The stream that waited longest for its own window, if one did, and that window. */
+  stream?: number;
+  stream_window?: Points;
 }
 
 /** Places in the time-sequence graph. */

@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { lowerBound, nearest, overSequence, segments, series, slope, sums } from "../src/decode.ts";
 import { graphsOf } from "../src/graphs/catalogue.ts";
+import type { Layer } from "../src/graphs/layers.ts";
 import { paintGraph } from "../src/graphs/paint.ts";
 import type { Frame } from "../src/graphs/pen.ts";
 import { yRange } from "../src/graphs/scale.ts";
@@ -504,6 +505,36 @@ describe("graphs", () => {
     const [near] = graphsOf(window, en, undefined, false);
     const edge = window.windowEdge?.levels[0].high.at(-1) ?? Infinity;
     expect(yRange(near, near.layers, ...window.span, 1000)[1]).toBeGreaterThan(edge);
+  });
+  it("draw what HTTP/2's windows leave, in the direction of the data alone", () => {
+    const shown = capture().connections[3];
+    const line = (...bytes: number[]) => ({
+      bucket_us: 0,
+      time_us: bytes.map((_, i) => (i ? 1000 : 0)),
+      value: bytes.map((value, i) => value - (bytes[i - 1] ?? 0)),
+    });
+    shown.granted = [
+      {
+        direction: "server_to_client",
+        connection: line(65_535, 49_151, 114_686),
+        stream: 5,
+        stream_window: line(16_384, 0, 16_384),
+      },
+    ];
+    const tracks = tracksOf(shown, "server_to_client");
+    const window =
+      tracks && graphsOf(tracks, en, undefined, false).find((one) => one.name === "window");
+    const layer = (key: string) => window?.layers.find((one) => one.key === key);
+    const frame = { start: 0, end: 5000, width: 1000, ratio: 1 };
+    expect(layer("stream_left")?.entry.name).toBe("HTTP/2 leaves, stream 5");
+    const at = (key: string, time: number) =>
+      layer(key)?.value?.(time, frame as Parameters<NonNullable<Layer["value"]>>[1])?.[2];
+    expect([at("stream_left", 500), at("stream_left", 1500), at("stream_left", 2500)]).toEqual([
+      16_384, 0, 16_384,
+    ]);
+    expect(at("connection_left", 2500)).toBe(114_686);
+    const back = tracksOf(shown, "client_to_server");
+    expect(back?.streamLeft ?? back?.connectionLeft).toBeUndefined();
   });
   it("do without what a report has not", () => {
     const bare = capture().connections[3];

@@ -42,7 +42,7 @@ mod windows;
 
 pub use analyzer::{Analysis, Analyzer, Ended, OpenAtEnd, PacketFacts};
 pub use config::{Config, Counts};
-pub use frames::{FlowControl, FlowWindow, HeldSpan, KeyLog, KeyLogError};
+pub use frames::{FlowControl, FlowWindow, GrantedLines, HeldSpan, KeyLog, KeyLogError};
 pub use intake::{Arrival, Headers, HostPairSum, Intake, Sorted, length_behind_link};
 pub use language::Language;
 pub use windows::{KNOWN_WINDOWS, KnownWindow, OwnWindows, WindowsError};

@@ -113,6 +113,18 @@ export function graphsOf(
           stairs({ ...style("window", "green"), farFrom: 6 }, of, [], 2),
         ),
         stairs(style("in_flight", "blue"), tracks.inFlight),
+        ...some(tracks.connectionLeft, (of) =>
+          stairs({ ...style("connection_left", "sky"), farFrom: 6 }, of, [4, 3]),
+        ),
+        ...some(tracks.streamLeft, (of) =>
+          stairs(
+            {
+              ...style("stream_left", "violet"),
+              entry: { ...words.line.stream_left, name: words.say.stream(tracks.stream ?? 0) },
+            },
+            of,
+          ),
+        ),
         ...some(tracks.cwnd, (of) => stairs(style("cwnd", "amber"), of)),
         ...some(tracks.ssthresh, (of) =>
           stairs({ ...style("ssthresh", "slate"), isShown: false, farFrom: 6 }, of, [4, 3]),

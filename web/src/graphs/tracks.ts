@@ -29,6 +29,10 @@ export interface Tracks {
   readonly windowEdge?: Levels;
   readonly window?: Levels;
   readonly inFlight: Levels;
+  /** What HTTP/2 leaves to be sent: in all streams, and in the one that waited longest. */
+  readonly connectionLeft?: Levels;
+  readonly streamLeft?: Levels;
+  readonly stream?: number;
   readonly rtt: Levels;
   readonly rttOverSequence?: Levels;
   readonly goodput: Rates;
@@ -94,6 +98,7 @@ function decode(connection: ConnectionData, direction: Direction): Tracks | unde
     windowEdge: known(series(trace.window_edge)),
     window: known(series(trace.window)),
     inFlight: levelsOf(series(trace.in_flight)),
+    ...granted(connection, direction),
     rtt: meansOf(series(trace.rtt)),
     rttOverSequence: over && meansOf(over),
     goodput: new Rates(payload_bytes, width, roundTrip),
@@ -127,6 +132,15 @@ function marksOf(trace: DirectionTrace): Map<string, Places> {
     packet: pick(repeats.packet),
   });
   return marks;
+}
+
+function granted(connection: ConnectionData, direction: Direction) {
+  const lines = connection.granted?.find((one) => one.direction === direction);
+  return {
+    connectionLeft: known(series(lines?.connection)),
+    streamLeft: known(series(lines?.stream_window)),
+    stream: lines?.stream,
+  };
 }
 
 function sockets(connection: ConnectionData, direction: Direction, meanTime: number) {

@@ -305,6 +305,16 @@ export const en: Words = {
       name: "in flight",
       means: "Sent and not yet acknowledged, as the capture saw it.",
     },
+    connection_left: {
+      name: "HTTP/2 leaves, all streams",
+      means:
+        "What HTTP/2's window of the whole connection still allows to be sent. At 0 the sender waits for a WINDOW_UPDATE.",
+    },
+    stream_left: {
+      name: "HTTP/2 leaves, one stream",
+      means:
+        "The same of the stream that waited longest for its own window: what the other program granted it and is not used up.",
+    },
     cwnd: { name: "congestion window", means: "What congestion control allows to be on the way." },
     ssthresh: {
       name: "slow start threshold",
@@ -430,6 +440,7 @@ export const en: Words = {
   say: {
     packet: (number) => `Packet ${count(number)}`,
     segment: (length, end) => `${length} of data, up to byte ${end}`,
+    stream: (number) => `HTTP/2 leaves, stream ${number}`,
     mean: (time) => `Goodput smoothed: the mean of the last ${time}.`,
     bucket: (length) => `Each point stands for ${length}`,
     range: (low, high) => `${low} to ${high}`,

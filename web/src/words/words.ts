@@ -21,6 +21,8 @@ export type LineName =
   | "path_rtt"
   | "window"
   | "in_flight"
+  | "connection_left"
+  | "stream_left"
   | "cwnd"
   | "ssthresh"
   | "send_queue"
@@ -80,6 +82,8 @@ export interface Words {
   readonly say: {
     packet(number: number): string;
     segment(length: string, end: string): string;
+    /** What a stream of HTTP/2 may still send. */
+    stream(number: number): string;
     /** What the moving mean is. */
     mean(time: string): string;
     bucket(length: string): string;

@@ -215,6 +215,14 @@ export const zh: Words = {
     path_rtt: { name: "路径本身", means: "握手时的往返时间，不含排队；高出的部分是等待。" },
     window: { name: "接收窗口", means: "接收方允许的在途数据量。" },
     in_flight: { name: "在途数据", means: "已发送但尚未确认的数据，以抓包点所见为准。" },
+    connection_left: {
+      name: "HTTP/2 余额（全部流）",
+      means: "HTTP/2 的连接窗口还允许发送的数据量；到 0 时发送方等待 WINDOW_UPDATE。",
+    },
+    stream_left: {
+      name: "HTTP/2 余额（单个流）",
+      means: "等待自身窗口最久的那个流还能发送的数据量：对方程序已授予而尚未用完的部分。",
+    },
     cwnd: { name: "拥塞窗口", means: "拥塞控制允许的在途数据量。" },
     ssthresh: { name: "慢启动阈值", means: "低于它时拥塞窗口每个往返翻倍，高于它时缓慢增长。" },
     send_queue: { name: "发送队列", means: "应用已写入但尚未被确认的数据。" },
@@ -259,6 +267,7 @@ export const zh: Words = {
   say: {
     packet: (number) => `第 ${count(number)} 个包`,
     segment: (length, end) => `${length} 数据，至第 ${end} 字节`,
+    stream: (number) => `HTTP/2 余额（流 ${number}）`,
     mean: (time) => `平滑后的有效吞吐：最近 ${time} 的平均值。`,
     bucket: (length) => `每个点代表 ${length}`,
     range: (low, high) => `${low} 至 ${high}`,
@@ -444,14 +453,11 @@ const WARNINGS: Record<string, string> = {
     "包在 TCP 头内被截断：缺少 SACK 块和时间戳，丢失与重传的计数不准；请保留更多字节（tcpdump -s 128）。",
   frames_gap:
     "HTTP/2 的窗口只读到一处缺口为止：抓包在那里漏掉了数据；请加大抓包缓冲区（tcpdump -B）。",
-  frames_cut:
-    "HTTP/2 的窗口未知：数据包只抓了一部分；请完整抓包（tcpdump -s 0）。",
-  frames_too_many:
-    "HTTP/2 的窗口未知：同时读取的连接超过 128 个；请用 --filter 选出这一个。",
+  frames_cut: "HTTP/2 的窗口未知：数据包只抓了一部分；请完整抓包（tcpdump -s 0）。",
+  frames_too_many: "HTTP/2 的窗口未知：同时读取的连接超过 128 个；请用 --filter 选出这一个。",
   frames_cipher:
     "HTTP/2 的窗口未知：不支持这个 TLS 密码套件，只支持 TLS 1.2 和 1.3 的 AES-GCM 与 ChaCha20-Poly1305。",
   frames_undecrypted:
     "HTTP/2 的窗口未知，或只读到中途：有 TLS 记录不能用这个连接的密钥打开；密钥不全，或客户端在握手之前就发了数据（0-RTT）。",
-  frames_malformed:
-    "HTTP/2 的窗口只读到一个违反其规则的帧为止。",
+  frames_malformed: "HTTP/2 的窗口只读到一个违反其规则的帧为止。",
 };

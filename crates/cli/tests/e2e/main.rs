@@ -25,6 +25,7 @@ mod guest;
 mod guest_kernels;
 mod hangup;
 mod impairments;
+mod keys;
 mod link;
 mod link_bounds;
 mod link_delivery;
@@ -64,6 +65,7 @@ mod virtual_time;
 mod why;
 mod why_causes;
 mod why_ss;
+mod why_ssh;
 mod why_url;
 mod window;
 mod window_figures;
@@ -129,6 +131,7 @@ fn main() -> ExitCode {
         ("link_faults", Beside::Waiting, link_faults::CASES),
         ("link_delivery", Beside::Waiting, link_delivery::CASES),
         ("link_bounds", Beside::Waiting, link_bounds::CASES),
+        ("keys", Beside::Waiting, keys::CASES),
         ("link_refusals", Beside::Unmeasured, link_refusals::CASES),
         ("archive", Beside::Unmeasured, archive::CASES),
         ("attach", Beside::Waiting, attach::CASES),
@@ -153,6 +156,7 @@ fn main() -> ExitCode {
         ("tune_container", Beside::Unmeasured, tune_container::CASES),
         ("why", Beside::Nothing, why::CASES),
         ("why_ss", Beside::Nothing, why_ss::CASES),
+        ("why_ssh", Beside::Nothing, why_ssh::CASES),
         ("record", Beside::Waiting, record::CASES),
         ("record_both", Beside::Waiting, record_both::CASES),
         ("record_sockets", Beside::Waiting, record_sockets::CASES),

@@ -346,7 +346,7 @@ impl Half {
             }
             if let Some(next) = before.filter(|_| !is_repeated) {
                 let rtt = judged.least_rtt().unwrap_or(Duration::ZERO);
-                notes.grants.sent(Granted { at, next, lag: judged.lag(), rtt });
+                notes.grants.sent(Granted { at, next, lag: judged.lag_of_messages(), rtt });
             }
         }
     }

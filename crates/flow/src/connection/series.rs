@@ -41,6 +41,8 @@ const INTERVAL_MOST_OF_GUESS: Duration = Duration::from_secs(1);
 /// than an ACK is echoed, which happens only at the receiver.
 const ECHOES_LEAST: u32 = 16;
 const ECHOES_AT_RECEIVER: u32 = 4;
+/// An echo that is quicker than the lag by this part of it is none.
+const ECHO_PART: u64 = 16;
 /// If the lag is below 1/20 of the round trip, or below this time, the capture was taken at the
 /// sender.
 const NEAR: u64 = 20;
@@ -52,8 +54,8 @@ const LAG_MOST: u64 = 64;
 #[derive(Debug, Clone, Default)]
 struct Stamps {
     of_acks: VecDeque<(u32, Instant)>,
-    /// How many of them were echoed, and the quickest echo. The lag is inferred from these where
-    /// there is no handshake.
+    /// How many of them were echoed, and the quickest echo. Where there is no handshake, the lag is
+    /// inferred from these.
     echoes: u32,
     quickest: Option<Duration>,
 }
@@ -308,22 +310,23 @@ impl Series {
             if value != echo {
                 continue;
             }
+            let round_trip = at.since(since);
+            let quickest = stamps.quickest.map_or(round_trip, |least| least.min(round_trip));
+            stamps.quickest = Some(quickest);
             if self.is_lag_open {
-                self.guess_lag(at.since(since));
+                self.guess_lag(quickest);
             } else {
-                self.measure_lag(at.since(since), gap);
+                self.measure_lag(round_trip, gap);
                 self.current.is_lag_measured = true;
             }
         }
     }
 
-    /// Uses data that echoes an ACK which passed here `round_trip` ago. No sender answers sooner
-    /// than in the round trip from here to it, so after some echoes the quickest is the lag.
-    fn guess_lag(&mut self, round_trip: Duration) {
+    /// Uses data that echoes an ACK. No sender answers sooner than in the round trip from here to
+    /// it, so after some echoes the quickest is the lag.
+    fn guess_lag(&mut self, quickest: Duration) {
         let Some(stamps) = self.stamps.as_deref_mut() else { return };
         stamps.echoes += 1;
-        let quickest = stamps.quickest.map_or(round_trip, |least| least.min(round_trip));
-        stamps.quickest = Some(quickest);
         let whole = quickest.saturating_add(self.least.get().unwrap_or(Duration::ZERO));
         let is_near = quickest < LAG_LEAST || quickest.as_nanos() < whole.as_nanos() / NEAR;
         let is_at_receiver =
@@ -382,6 +385,15 @@ impl Series {
     /// The current round trip between the capture point and the sender.
     pub fn lag(&self) -> Duration {
         self.lag
+    }
+
+    /// How soon the sender may act on what the other end says: no later than in the quickest echo.
+    /// A handshake is slower by what its hosts took, and not by [`ECHO_PART`].
+    pub fn lag_of_messages(&self) -> Duration {
+        let quickest = self.stamps.as_ref().and_then(|stamps| stamps.quickest);
+        let least = self.lag.saturating_sub(Duration::from_nanos(self.lag.as_nanos() / ECHO_PART));
+        let is_near = self.lag == self.lag_least && quickest.is_some_and(|one| one >= least);
+        quickest.filter(|_| is_near).map_or(self.lag, |quickest| quickest.min(self.lag))
     }
 
     /// Whether the capture was taken at the sender, as far as that is known.
@@ -593,3 +605,6 @@ impl Series {
         self.closed = merged;
     }
 }
+
+#[cfg(test)]
+mod tests;

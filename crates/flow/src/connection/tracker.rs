@@ -349,10 +349,10 @@ impl Tracker {
         self.closing.note(segment, from);
         self.completeness.note(segment);
         self.hear(captured, from);
-        self.read_frames(config, captured, from);
+        let asks_nothing = self.read_frames(config, captured, from);
         let corrected = self.note_data(config, &captured, from, wireshark);
         let (has_new_sack, rtt) = self.note_ack(at, segment, from);
-        self.account(at, segment, from, wireshark, corrected);
+        self.account(at, segment, from, (wireshark, corrected), asks_nothing);
         (if has_new_sack { relabel::sack(wireshark) } else { corrected }, rtt)
     }
 
@@ -369,22 +369,23 @@ impl Tracker {
         }
     }
 
-    /// Reads the frames in a segment, before it counts as data.
-    fn read_frames(&mut self, config: &Config, captured: CapturedSegment<'_>, from: usize) {
+    /// Reads the frames in a segment, before it counts as data. Returns whether they say that
+    /// nobody answers it.
+    fn read_frames(&mut self, config: &Config, captured: CapturedSegment<'_>, from: usize) -> bool {
         let CapturedSegment { at, segment, words: payload, seats, .. } = captured;
         if self.conversation.is_none()
             && (payload.is_empty() || !config.frames || self.halves[from].payload > 0)
         {
-            return;
+            return false;
         }
         let lags = [0, 1].map(|end| self.lag(config, end).unwrap_or(Duration::ZERO));
         let heard = Heard { at, segment, payload, from, lags };
         if self.conversation.is_none() {
-            self.conversation = Conversation::begin(&heard, &config.keys, seats).map(Box::new);
+            let drawn_from = self.recorder.is_some().then_some(self.start);
+            let begun = Conversation::begin(&heard, &config.keys, seats, drawn_from);
+            self.conversation = begun.map(Box::new);
         }
-        if let Some(conversation) = &mut self.conversation {
-            conversation.see(&heard);
-        }
+        self.conversation.as_mut().is_some_and(|conversation| conversation.see(&heard))
     }
 
     /// The facts, and what limited the data. The capture went on until `until`.

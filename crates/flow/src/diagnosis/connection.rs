@@ -132,6 +132,12 @@ impl DiagnosedConnection {
         if let Some(sampled) = &mut self.sampled {
             sampled.sockets = Vec::new();
         }
+        let Connection { client_to_server, server_to_client, .. } = &mut self.connection;
+        for frames in
+            [client_to_server, server_to_client].into_iter().filter_map(|one| one.http2.as_mut())
+        {
+            frames.lines = None;
+        }
         DiagnosedConnection { trace: None, ..self }
     }
 

@@ -9,10 +9,11 @@
 //! * While the sender waits for its retransmission timer, or for an ACK that is delayed, no window,
 //!   buffer or link holds it.
 
-use super::subcause::{ApplicationWindow, DataSeen, PacketCause, WindowHolds};
+use super::subcause::{ApplicationWindow, DataSeen, PacketCause, SSH_CHANNEL, WindowHolds};
 use crate::connection::{Connection, Direction, Warning};
 use crate::frames::FlowControl;
 use crate::limit::{Candidate, Cause, Interval, Limit, Verdict};
+use fullpipe_model::limit::End;
 use fullpipe_model::units::{Bytes, Rate, Window};
 
 /// Waits that the packets show for more than this part of the time are what limited the transfer.
@@ -21,6 +22,9 @@ const LOSS: Limit = Limit::CongestionWindow(Cause::Loss);
 /// Shares of a limit and of a wait that excludes it may add up to this much more than the whole:
 /// both are measured by intervals of a round trip.
 const BESIDE: f64 = 0.1;
+
+/// The window of a channel is used up where so much of it is under way: the rest was granted since.
+const FIXED_CHANNEL: f64 = 0.7;
 
 /// The verdict on the data of `direction`, as far as the connection's facts allow it.
 pub(super) fn consistent(
@@ -135,6 +139,28 @@ fn with_grants(
     });
     let is_first = held.limited_by().limit == Limit::ApplicationWindow;
     if is_first { held.with_proof() } else { held }
+}
+
+/// The same transfer as its sockets show it, held by the window of SSH's channel wherever nothing
+/// of TCP did. At the sender, about as much has to be under way as that window allows.
+pub(super) fn with_channel(verdict: &Verdict, here: End) -> Verdict {
+    let least = FIXED_CHANNEL * SSH_CHANNEL.as_f64();
+    let held = replaced(verdict, |interval| {
+        let mut interval = interval.clone();
+        let is_full = here == End::Receiver || interval.evidence.in_flight.as_f64() >= least;
+        if is_full && leaves_room_above(interval.limit()) {
+            let limit = Limit::ApplicationWindow;
+            interval.candidates = vec![Candidate { limit, share: 1.0 }];
+        }
+        interval
+    });
+    let is_first = held.limited_by().limit == Limit::ApplicationWindow;
+    if is_first { held.with_proof() } else { held }
+}
+
+/// Whether nothing of TCP is known to hold the data, so that a window above TCP may.
+pub(super) const fn leaves_room_above(limit: Limit) -> bool {
+    matches!(limit, Limit::SenderApplication | Limit::SendBuffer | Limit::Unknown)
 }
 
 /// Whether a sub-cause is counted in the packets themselves, so that a verdict has to give way to

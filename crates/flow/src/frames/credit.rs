@@ -13,6 +13,7 @@
 
 use super::facts::{FlowControl, FlowWindow, HeldSpans};
 use super::http2::{FlowFrame, LARGEST_WINDOW};
+use super::lines::{GrantedLines, WindowLine};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,6 +33,8 @@ const AT_ONCE_PART: u64 = 8;
 const OF_WAIT: u64 = 4;
 const OF_WAIT_MOST: Duration = Duration::from_millis(50);
 const AFTER_ALL_MOST: Duration = Duration::from_millis(250);
+/// The most streams whose windows are drawn at a time.
+const LINES_MOST: usize = 16;
 /// The largest frame that is taken for a usual one.
 const USUAL_FRAME: i64 = 1 << 14;
 
@@ -66,10 +69,15 @@ pub(super) struct Credit {
     held: Duration,
     used_up: u64,
     spans: HeldSpans,
+    /// The connection's first packet, where graphs are drawn.
+    drawn_from: Option<Instant>,
+    /// How many open streams are drawn, and of those that ended the one that waited longest.
+    drawn: usize,
+    longest: Option<(Duration, u32, WindowLine)>,
 }
 
 /// One window.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Window {
     /// What may be sent now; below zero after settings took something back.
     available: i64,
@@ -89,6 +97,8 @@ struct Window {
     waited: Duration,
     /// The longest wait, and how large the window was then.
     longest: (Duration, i64),
+    /// The window over time, where it is drawn.
+    line: Option<Box<WindowLine>>,
 }
 
 /// A window that is used up.
@@ -116,6 +126,22 @@ impl Window {
             waits: 0,
             waited: Duration::ZERO,
             longest: (Duration::ZERO, available),
+            line: None,
+        }
+    }
+
+    /// Begins its line, with what is known of the time before.
+    fn draws(&mut self, start: Instant, before: Option<(Instant, i64)>) {
+        let mut line = Box::new(WindowLine::new(start));
+        if let Some((at, available)) = before {
+            line.note(at, available);
+        }
+        self.line = Some(line);
+    }
+
+    fn draw(&mut self, at: Instant) {
+        if let Some(line) = &mut self.line {
+            line.note(at, self.available);
         }
     }
 
@@ -130,6 +156,7 @@ impl Window {
         if before < self.frame {
             self.refilled = Some(at);
         }
+        self.draw(at);
     }
 
     /// Settings that the sender hears now make it another one.
@@ -173,6 +200,7 @@ impl Window {
         self.available -= i64::from(length);
         self.frame = self.frame.max(i64::from(length).min(USUAL_FRAME));
         (self.empty, self.opened, self.refilled) = (None, None, None);
+        self.draw(at);
     }
 
     fn facts(&self, stream: u32) -> FlowWindow {
@@ -189,11 +217,16 @@ impl Window {
 }
 
 impl Credit {
-    /// Before anything was sent.
-    pub fn new() -> Self {
+    /// Before anything was sent. Where graphs are drawn, they begin with the connection's first
+    /// packet.
+    pub fn new(drawn_from: Option<Instant>) -> Self {
+        let mut connection = Window::new(INITIAL);
+        if let Some(start) = drawn_from {
+            connection.draws(start, Some((start, INITIAL)));
+        }
         Credit {
             initial: INITIAL,
-            connection: Window::new(INITIAL),
+            connection,
             streams: BTreeMap::new(),
             opened: [0; 2],
             grants: VecDeque::new(),
@@ -203,6 +236,9 @@ impl Credit {
             held: Duration::ZERO,
             used_up: 0,
             spans: HeldSpans::default(),
+            drawn_from,
+            drawn: 0,
+            longest: None,
         }
     }
 
@@ -263,6 +299,16 @@ impl Credit {
     fn ends(&mut self, stream: u32) {
         if let Some(window) = self.streams.remove(&stream) {
             self.tells(window.facts(stream));
+            self.keeps_line(stream, window);
+        }
+    }
+
+    /// Keeps the line of a stream that ended, if it waited longer than those before.
+    fn keeps_line(&mut self, stream: u32, window: Window) {
+        let Some(line) = window.line else { return };
+        self.drawn = self.drawn.saturating_sub(1);
+        if self.longest.as_ref().is_none_or(|(waited, ..)| window.waited > *waited) {
+            self.longest = Some((window.waited, stream, *line));
         }
     }
 
@@ -347,11 +393,13 @@ impl Credit {
     /// Notes which window is used up by what was just sent. Where one is, what is left of the other
     /// was not the reason to stop.
     fn notes_empty(&mut self, at: Instant, stream: u32) {
-        let own = self.streams.get_mut(&stream);
+        let mut own = self.streams.get_mut(&stream);
         let of_stream = own.as_ref().map_or(i64::from(LARGEST_WINDOW), |one| one.available);
         let of_all = self.connection.available;
-        for (window, other) in
-            own.into_iter().map(|own| (own, of_all)).chain([(&mut self.connection, of_stream)])
+        for (window, other) in own
+            .iter_mut()
+            .map(|own| (&mut **own, of_all))
+            .chain([(&mut self.connection, of_stream)])
         {
             let is_short = window.available < window.frame && other >= window.available;
             if window.available <= 0 || is_short {
@@ -359,13 +407,32 @@ impl Credit {
                 window.empty = Some(Empty { since: at, is_exact, largest });
             }
         }
+        // Most streams never use their window up, and need no line.
+        let Some((own, start)) = own.filter(|own| own.empty.is_some()).zip(self.drawn_from) else {
+            return;
+        };
+        if own.line.is_none() && self.drawn < LINES_MOST {
+            self.drawn += 1;
+            own.draws(start, own.first.map(|first| (first, own.largest)));
+            own.draw(at);
+        }
     }
 
     /// The facts. `is_whole`: whether its frames were read to the end.
     pub fn finish(mut self, is_whole: bool) -> FlowControl {
-        let open = std::mem::take(&mut self.streams);
-        open.into_iter().for_each(|(stream, window)| self.tells(window.facts(stream)));
+        for (stream, window) in std::mem::take(&mut self.streams) {
+            self.tells(window.facts(stream));
+            self.keeps_line(stream, window);
+        }
         let connection = self.connection.facts(0);
+        let (stream, stream_window) = self
+            .longest
+            .filter(|(waited, ..)| *waited > Duration::ZERO)
+            .map(|(_, stream, line)| (stream, line.finish()))
+            .unzip();
+        let lines = self.connection.line.map(|line| {
+            Box::new(GrantedLines { connection: line.finish(), stream, stream_window })
+        });
         FlowControl {
             is_whole,
             data: connection.data,
@@ -376,6 +443,7 @@ impl Credit {
             connection,
             worst: self.told,
             spans: self.spans.finish(),
+            lines,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What HTTP/2's frames show of its windows.
 
+use super::lines::GrantedLines;
 use fullpipe_model::units::{Bytes, Duration, Instant, column};
 
 /// The flow control of one direction's data.
@@ -29,6 +30,9 @@ pub struct FlowControl {
     /// When it was held, in the order of time.
     #[serde(skip)]
     pub spans: Vec<HeldSpan>,
+    /// The windows over time, where graphs are drawn.
+    #[serde(skip)]
+    pub lines: Option<Box<GrantedLines>>,
 }
 
 /// A window, and how long its data waited for it.

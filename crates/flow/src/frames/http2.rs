@@ -15,6 +15,7 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RESET: u8 = 3;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 const WINDOW_UPDATE: u8 = 8;
 const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
@@ -62,6 +63,10 @@ pub(super) struct FrameReader {
     /// The data that is passed over: its length, and whether it ends its stream.
     data: Option<(u32, bool)>,
     has_settings: bool,
+    /// Whether frames came that nobody answers, and whether bytes of others did, since it was asked
+    /// last.
+    has_unanswered: bool,
+    has_others: bool,
 }
 
 impl FrameReader {
@@ -76,7 +81,18 @@ impl FrameReader {
             stream: 0,
             data: None,
             has_settings: false,
+            has_unanswered: false,
+            has_others: false,
         }
+    }
+
+    /// Whether what was read since this was asked last is nothing but frames that nobody answers:
+    /// window updates, and acknowledgements of settings and pings.
+    pub fn takes_only_unanswered(&mut self) -> bool {
+        let has_unanswered = std::mem::take(&mut self.has_unanswered);
+        let has_others = std::mem::take(&mut self.has_others);
+        let is_between = matches!(self.part, FramePart::Header) && self.had == 0;
+        has_unanswered && !has_others && is_between
     }
 
     /// Whether it is HTTP/2: its settings were read.
@@ -96,6 +112,8 @@ impl FrameReader {
         bytes: &[u8],
         mut frame: impl FnMut(FlowFrame),
     ) -> Result<(), FrameStop> {
+        let is_update = matches!(self.part, FramePart::Header | FramePart::Update);
+        self.has_others |= !is_update && !bytes.is_empty();
         let mut rest = bytes;
         while !rest.is_empty() {
             rest = self.step(rest, &mut frame)?;
@@ -144,6 +162,7 @@ impl FrameReader {
                 let (whole, rest) = self.gather(bytes, UPDATE);
                 if whole {
                     (self.part, self.left) = (FramePart::Header, 0);
+                    self.has_unanswered = true;
                     let by = word(&self.bytes) & LARGEST_WINDOW;
                     frame(FlowFrame::WindowUpdate { stream: self.stream, by });
                 }
@@ -190,6 +209,9 @@ impl FrameReader {
             self.has_settings = true;
         }
         (self.left, self.stream) = (length as usize, stream);
+        let acknowledges = flags & ACK != 0 && matches!(kind, SETTINGS | PING);
+        self.has_unanswered |= acknowledges;
+        self.has_others |= !acknowledges && kind != WINDOW_UPDATE;
         let ends = flags & END_STREAM != 0;
         self.part = FramePart::Passed;
         match kind {
@@ -289,6 +311,38 @@ pub(super) mod tests {
             FlowFrame::Reset { stream: 3 },
         ];
         (bytes, frames)
+    }
+
+    #[test]
+    fn a_question_is_told_from_updates_and_acknowledgements() {
+        let update = frame(WINDOW_UPDATE, 0, 1, &[0, 0, 1, 0]);
+        let asks = frame(HEADERS, 4, 3, b"any");
+        let [ping, pong] = [0, ACK].map(|flags| frame(PING, flags, 0, &[0; 8]));
+        let settled = frame(SETTINGS, ACK, 0, &[]);
+        for (says, is_update) in [
+            (vec![update.clone()], true),
+            (vec![[update.clone(), update.clone()].concat()], true),
+            (vec![update[..11].to_vec()], false),
+            (vec![update[..11].to_vec(), update[11..].to_vec()], true),
+            (vec![[update.clone(), asks.clone()].concat()], false),
+            (vec![[asks.clone(), update.clone()].concat()], false),
+            (vec![ping.clone()], false),
+            (vec![pong], true),
+            (vec![[settled.clone(), update.clone()].concat()], true),
+            (vec![[settled, ping].concat()], false),
+            (vec![asks[..10].to_vec(), [&asks[10..], &update].concat()], false),
+            (vec![vec![]], false),
+        ] {
+            let mut reader = FrameReader::new(false);
+            reader.read(&frame(SETTINGS, 0, 0, &[]), |_| {}).unwrap();
+            assert!(!reader.takes_only_unanswered());
+            let mut last = false;
+            for piece in &says {
+                reader.read(piece, |_| {}).unwrap();
+                last = reader.takes_only_unanswered();
+            }
+            assert_eq!(last, is_update, "{says:?}");
+        }
     }
 
     #[test]

@@ -16,11 +16,13 @@ mod facts;
 mod http2;
 mod in_order;
 mod keys;
+mod lines;
 mod tls;
 
 pub(crate) use facts::FrameStop;
 pub use facts::{FlowControl, FlowWindow, HeldSpan};
 pub use keys::{KeyLog, KeyLogError};
+pub use lines::GrantedLines;
 
 use crate::capture::segment::{ApplicationProtocol, Flags, PayloadStart, Segment, SequenceNumber};
 use credit::{Credit, Distance};
@@ -90,8 +92,13 @@ pub(crate) fn can_read(start: PayloadStart, payload: &[u8], keys: &KeyLog) -> bo
 
 impl Conversation {
     /// Begins with the first data of a client, or of a server that says its settings before that;
-    /// `None` where it [cannot](can_read) be read.
-    pub fn begin(heard: &Heard<'_>, keys: &KeyLog, seats: &Seats) -> Option<Self> {
+    /// `None` where it [cannot](can_read) be read. Windows are drawn from a time on that is given.
+    pub fn begin(
+        heard: &Heard<'_>,
+        keys: &KeyLog,
+        seats: &Seats,
+        drawn_from: Option<Instant>,
+    ) -> Option<Self> {
         let Heard { segment, payload, from, .. } = *heard;
         // Where the other end's data begins is said by an acknowledgement, which a SYN with data
         // has not.
@@ -122,21 +129,27 @@ impl Conversation {
             bytes,
             frames: [0, 1].map(|end| FrameReader::new(end == client)),
             said_last: [None; 2],
-            credits: [Credit::new(), Credit::new()],
+            credits: [0, 1].map(|_| Credit::new(drawn_from)),
             acknowledged: [None; 2],
             stop: seat.is_none().then_some(FrameStop::TooMany),
             seat,
         })
     }
 
-    /// Reads a segment, whichever way it goes, in the order of the capture.
-    pub fn see(&mut self, heard: &Heard<'_>) {
+    /// Reads a segment, whichever way it goes, in the order of the capture. Returns whether nobody
+    /// answers it: it grants more, or acknowledges what the other end said of itself.
+    pub fn see(&mut self, heard: &Heard<'_>) -> bool {
         if self.stop.is_some() {
-            return;
+            return false;
         }
         if let Err(stop) = self.read(heard) {
             self.stops(stop);
+            return false;
         }
+        let has_rest = self.tls.as_ref().is_some_and(|tls| {
+            tls.rest_of_record(usize::from(heard.from != self.client)).is_some()
+        });
+        self.frames[heard.from].takes_only_unanswered() && !has_rest
     }
 
     /// Reads no more, and keeps what the account says so far.

@@ -21,7 +21,7 @@ pub(super) enum EventKind {
 }
 
 /// Something that happened.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TracedEvent {
     /// When, in µs from the connection's first packet.
     pub at: u64,
@@ -76,7 +76,7 @@ impl Point {
 }
 
 /// The points of one line.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Points {
     kind: EventKind,
     /// All events, while they are few.
@@ -90,6 +90,11 @@ pub struct Points {
 impl Points {
     pub(super) fn new(kind: EventKind) -> Self {
         Points { kind, events: Vec::new(), merged: Vec::new(), shift: None }
+    }
+
+    /// A line of values, without points yet.
+    pub(crate) fn of_values() -> Self {
+        Points::new(EventKind::Value)
     }
 
     /// The length of the stretches whose events are one point; `None` where each event is one.
@@ -136,7 +141,7 @@ impl Points {
     }
 
     /// Adds an event unless the value is the last one: what holds until it changes.
-    pub(super) fn push_change(&mut self, at: u64, value: i64, most: usize) {
+    pub(crate) fn push_change(&mut self, at: u64, value: i64, most: usize) {
         if self.last() != Some(value) {
             self.push(TracedEvent::of(at, value), most);
         }

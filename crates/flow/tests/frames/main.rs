@@ -7,10 +7,13 @@
 #[path = "../skip/mod.rs"]
 mod skip;
 
+use fullpipe_flow::account::Cause;
 use fullpipe_flow::capture::read;
 use fullpipe_flow::connection::{Connection, Direction, Warning};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, PacketCause, SubCause};
+use fullpipe_flow::trace::TraceBounds;
 use fullpipe_flow::{Analyzer, Arrival, Config, FlowControl, Intake, KeyLog, Language, Sorted};
+use fullpipe_model::limit::Limit;
 use fullpipe_model::units::{Bytes, Duration};
 use skip::skip;
 use std::collections::BTreeMap;
@@ -204,6 +207,53 @@ fn tshark_reads_the_same_frames_with_the_same_keys() {
     assert!(compared > 150, "{compared} frames compared");
 }
 
+/// What stream 1 may still send after each of its data frames, by the frames that TShark reads.
+fn left_after_data(frames: &[TheirFrame], data_from_server: bool) -> Vec<i64> {
+    let (mut window, mut initial) = (65_535_i64, 65_535_i64);
+    let mut left = Vec::new();
+    for frame in frames {
+        let is_data = frame.from_server == data_from_server;
+        match (frame.kind, is_data, frame.number) {
+            (0, true, _) if frame.length > 0 => {
+                window -= frame.length as i64;
+                left.push(window);
+            }
+            (8, false, Some(by)) if frame.stream == 1 => window += by,
+            (4, false, Some(size)) => {
+                window += size - initial;
+                initial = size;
+            }
+            _ => {}
+        }
+    }
+    left
+}
+
+#[test]
+fn the_line_of_a_window_is_what_its_frames_leave() {
+    for (name, direction) in READ.into_iter().filter(|(name, _)| *name != SLOW) {
+        let Some(theirs) = tshark(name) else {
+            return skip("the_line_of_a_window", "tshark is not installed");
+        };
+        let found = analyzed(name, Config { trace: Some(TraceBounds::default()), ..config(name) });
+        let lines = control(&found.connection, direction).lines.clone().unwrap();
+        assert_eq!(lines.stream, Some(1), "{name}");
+        let line: Vec<i64> = lines.stream_window.unwrap().iter().map(|point| point.last).collect();
+        let left = left_after_data(&theirs, direction == Direction::ServerToClient);
+        let mut rest = line.iter();
+        let is_drawn = left.iter().all(|left| rest.any(|point| point == left));
+        assert!(is_drawn && left.len() > 5, "{name}: {line:?} for {left:?}");
+        assert_eq!(line[0], 4096, "{name}: before it was used up");
+        assert!(lines.connection.iter().count() > left.len() / 2, "{name}");
+        let other = control(&found.connection, direction.reversed()).lines.clone().unwrap();
+        assert_eq!(other.stream_window, None, "{name}");
+        let found = found.without_trace();
+        assert_eq!(control(&found.connection, direction).lines, None, "{name}");
+        let plain = analyzed(name, config(name));
+        assert_eq!(control(&plain.connection, direction).lines, None, "{name}");
+    }
+}
+
 #[test]
 fn both_ends_of_the_path_see_the_same_waits() {
     let [sender, receiver] = ["tls13-aes128", "tls13-aes128-receiver"].map(|name| {
@@ -278,6 +328,27 @@ fn a_capture_that_misses_a_packet_is_read_up_to_there_and_says_so() {
         let expected = if missing { Warning::FramesGap } else { Warning::FramesCut };
         assert!(found.connection.warnings.contains(&expected), "{:?}", found.connection.warnings);
         assert!(!own.never_bound());
+    }
+}
+
+/// A window update is the reason that a wait ended, and no question: the client asks once, and
+/// what waited for its grants is the window's, in the account as in the frames.
+#[test]
+fn a_window_update_is_no_question() {
+    for (name, direction) in READ {
+        let found = analyzed(name, config(name));
+        if name == SLOW {
+            continue;
+        }
+        let control = control(&found.connection, direction);
+        let account = found.account().unwrap();
+        // An upload begins once the server has said its settings.
+        let questions = 1 + u64::from(direction == Direction::ClientToServer);
+        assert!(account.requests <= questions, "{name}: {account:?}");
+        let held = account.spent_on(Cause::Transfer(Limit::ApplicationWindow));
+        let least = 0.9 * control.held.as_secs_f64();
+        assert!(held.as_secs_f64() >= least, "{name}: {held} of {}: {account:?}", control.held);
+        assert!(account.time >= held, "{name}");
     }
 }
 

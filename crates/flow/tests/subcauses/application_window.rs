@@ -1,7 +1,10 @@
 //! A protocol's own window, and what must not be taken for it.
 
-use super::{HANDSHAKE, sub_causes};
+use super::{HANDSHAKE, sub_causes, trace};
+use fullpipe_flow::capture::LinkType;
+use fullpipe_flow::connection::Direction;
 use fullpipe_flow::diagnosis::{ApplicationWindow, PacketCause};
+use fullpipe_flow::{Analyzer, Config};
 use std::fmt::Write;
 
 const SEGMENT: u32 = 1000;
@@ -35,7 +38,7 @@ const FIXED: Rounds = Rounds {
     window: 2000,
 };
 
-fn trace(rounds: Rounds) -> String {
+fn text(rounds: Rounds) -> String {
     let Rounds { segments, more, answer, later, is_paced, cut, window } = rounds;
     let spacing = if is_paced { 0.01 / f64::from(segments) } else { 0.00002 };
     let mut text = HANDSHAKE.to_owned();
@@ -71,10 +74,30 @@ fn trace(rounds: Rounds) -> String {
 }
 
 fn found(rounds: Rounds) -> Option<ApplicationWindow> {
-    sub_causes(&trace(rounds)).into_iter().find_map(|one| match one {
+    sub_causes(&text(rounds)).into_iter().find_map(window)
+}
+
+fn window(cause: PacketCause) -> Option<ApplicationWindow> {
+    match cause {
         PacketCause::ApplicationWindow(found) => Some(found),
         _ => None,
-    })
+    }
+}
+
+/// The same of a client whose first data begins so.
+fn found_of(rounds: Rounds, begins: &[u8]) -> Option<ApplicationWindow> {
+    let mut analyzer = Analyzer::new(Config::default());
+    let mut begins = Some(begins);
+    for line in trace::parse(&text(rounds)) {
+        let mut packet = line.packet();
+        let payload = packet.len().checked_sub(SEGMENT as usize);
+        if let Some((begins, payload)) = payload.and_then(|at| Some((begins.take()?, at))) {
+            packet[payload..payload + begins.len()].copy_from_slice(begins);
+        }
+        analyzer.push(line.at, LinkType::RAW, &packet, packet.len()).unwrap();
+    }
+    let connection = analyzer.finish().connections.remove(0);
+    connection.sub_causes(Direction::ClientToServer).find_map(window)
 }
 
 #[test]
@@ -118,4 +141,12 @@ fn near_miss_a_receive_window_that_is_nearly_full_may_be_the_bound() {
 #[test]
 fn near_miss_a_message_and_its_answer_need_no_window() {
     assert_eq!(found(Rounds { segments: 5, ..FIXED }), None);
+}
+
+#[test]
+fn near_miss_one_request_of_http1_after_another_is_no_window() {
+    // Each round is another request, and its answer: that has no window to enlarge.
+    assert_eq!(found_of(FIXED, b"PUT /a HTTP/1.1\r\nHost: example.net\r\n\r\n"), None);
+    let other = found_of(FIXED, b"\x01\x02 no protocol that is known \x00");
+    assert_eq!(other.map(|one| one.bound.get()), Some(60_000));
 }

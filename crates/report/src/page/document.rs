@@ -63,6 +63,7 @@ fn graphs(shown: &ShownConnection) -> usize {
         + size(&shown.sockets)
         + size(&shown.link_queue)
         + size(&shown.intervals())
+        + size(&shown.granted())
 }
 
 /// The report as an HTML file that loads nothing.

@@ -3,13 +3,13 @@
 use super::curve::Curve;
 use super::interval::neighbours;
 use super::span::{ShownSpan, shown_spans};
-use fullpipe_flow::Counts;
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection};
 use fullpipe_flow::limit::Interval;
 use fullpipe_flow::schema::RunRow;
 use fullpipe_flow::schema::Version;
 use fullpipe_flow::trace::{SocketSeries, Trace};
+use fullpipe_flow::{Counts, GrantedLines};
 use fullpipe_model::change::Change;
 use fullpipe_model::units::{Bytes, Duration};
 use serde::Serialize;
@@ -189,6 +189,22 @@ impl ShownConnection {
             .collect()
     }
 
+    /// What HTTP/2's windows left to be sent, where its frames were read. It is drawn with the
+    /// graphs, or not at all.
+    pub(super) fn granted(&self) -> Vec<OfDirection<&GrantedLines>> {
+        if self.connection.trace().is_none() {
+            return Vec::new();
+        }
+        [Direction::ClientToServer, Direction::ServerToClient]
+            .into_iter()
+            .filter_map(|direction| {
+                let frames = self.connection.connection.facts(direction).http2.as_deref()?;
+                let what = frames.lines.as_deref().filter(|_| frames.data > Bytes::ZERO)?;
+                Some(OfDirection { direction, what })
+            })
+            .collect()
+    }
+
     /// What all its time went for, in order. It is drawn with the graphs, or not at all.
     fn spans(&self) -> Vec<ShownSpan> {
         if self.connection.trace().is_none() {
@@ -214,6 +230,7 @@ impl Serialize for ShownConnection {
             facts: Facts { connection: &self.connection, intervals: self.intervals() },
             trace: self.connection.trace(),
             spans: self.spans(),
+            granted: self.granted(),
             sockets: &self.sockets,
             link_queue: self.link_queue.as_ref(),
         }
@@ -234,6 +251,8 @@ struct Written<'a> {
     trace: Option<&'a Trace>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     spans: Vec<ShownSpan>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    granted: Vec<OfDirection<&'a GrantedLines>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     sockets: &'a [SocketSeries],
     #[serde(skip_serializing_if = "Option::is_none")]

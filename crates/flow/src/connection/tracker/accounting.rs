@@ -11,14 +11,15 @@ use fullpipe_model::units::{Duration, Instant};
 const LONGEST_WAY: Duration = Duration::from_millis(1500);
 
 impl Tracker {
-    /// Notes in the ledger what the segment shows of where the time went.
+    /// Notes in the ledger what the segment shows of where the time went. Where its frames say that
+    /// it `asks_nothing`, it takes nobody's turn: a window update is what a wait ended with.
     pub(super) fn account(
         &mut self,
         at: Instant,
         segment: &Segment,
         from: usize,
-        wireshark: LabelSet,
-        corrected: Relabelled,
+        (wireshark, corrected): (LabelSet, Relabelled),
+        asks_nothing: bool,
     ) {
         let flags = segment.flags;
         let (sender, receiver) = (&self.halves[from], &self.halves[1 - from]);
@@ -37,6 +38,7 @@ impl Tracker {
             _ if corrected.labels.contains(Label::Retransmission) => {
                 What::Again { by_timer: corrected.labels.contains(Label::Rto) }
             }
+            _ if asks_nothing => What::Ack,
             _ => What::Data,
         };
         let closes = if flags.any(Flags::RST) {

@@ -45,7 +45,7 @@ pub(super) fn causes(seen: &Observed<'_>, first: Limit, verdict: &Verdict) -> Ve
     if holds(Limit::ReceiverApplication) {
         found.extend(unread(seen));
     }
-    if holds(Limit::SenderApplication) || holds(Limit::SendBuffer) || holds(Limit::Unknown) {
+    if holds(Limit::ApplicationWindow) {
         found.extend(ssh_channel(seen, verdict));
     }
     if holds(Limit::SendBuffer) {

@@ -23,6 +23,7 @@ pub use looks::{connections_of_looks, connections_of_results};
 pub use note::{Note, NotedGroup, NotedSocket};
 pub use recording::connections;
 
+use super::consistent::{leaves_room_above, with_channel};
 use crate::account::{AccountPart, LiveAccount};
 use crate::diagnosis::{Diagnosis, Explanation, Site, Sockets, SubCause};
 use crate::finding::{Finding, Headline, Remedy};
@@ -35,6 +36,7 @@ use fullpipe_model::observe::tool_result::TestProgram;
 use fullpipe_model::observe::{Process, Sample, SocketOptions, TcpInfo};
 use fullpipe_model::tune::{HostSettings, MeasuredPath};
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 /// Who has to change something.
@@ -230,6 +232,7 @@ impl Observed<'_> {
 
     fn answer_by(&self, diagnosis: &Diagnosis) -> Option<Answer> {
         let last = self.samples.last()?;
+        let diagnosis = &*self.with_window_above(diagnosis);
         let verdict = &diagnosis.verdict;
         let Candidate { limit, share } = verdict.limited_by();
         let headline = diagnosis.headline();
@@ -258,6 +261,17 @@ impl Observed<'_> {
             path: path::measured(self, verdict, goodput),
             causes,
         })
+    }
+
+    /// The same with what the window of SSH's channel held, where its sockets show that.
+    fn with_window_above<'d>(&self, diagnosis: &'d Diagnosis) -> Cow<'d, Diagnosis> {
+        let verdict = &diagnosis.verdict;
+        let may_be = leaves_room_above(verdict.limited_by().limit);
+        if !may_be || cause::ssh_channel(self, verdict).is_none() {
+            return Cow::Borrowed(diagnosis);
+        }
+        let verdict = with_channel(verdict, self.role);
+        Cow::Owned(Diagnosis { verdict, ..diagnosis.clone() })
     }
 
     /// Where the time went, if these limits held the data.

@@ -58,8 +58,10 @@ pub(super) fn measured(
 /// The window above TCP's, where it is what held the data.
 fn window_above(seen: &Observed<'_>, verdict: &Verdict) -> Option<MeasuredGrants> {
     let limit = verdict.limited_by().limit;
-    let may_be = matches!(limit, Limit::SenderApplication | Limit::SendBuffer | Limit::Unknown);
-    cause::ssh_channel(seen, verdict).filter(|_| may_be)?;
+    if limit != Limit::ApplicationWindow {
+        return None;
+    }
+    cause::ssh_channel(seen, verdict)?;
     Some(MeasuredGrants { window: SSH_CHANNEL, step: None, host: End::Receiver })
 }
 

@@ -1,6 +1,7 @@
 //! What a host says of a connection, by what it sees of it.
 
 use super::*;
+use crate::account::Cause as AccountCause;
 use fullpipe_model::law::KernelVersion;
 use fullpipe_model::observe::{Egress, Qdisc, SocketMemory, TcpState};
 use fullpipe_model::units::{Instant, Window};
@@ -174,7 +175,13 @@ fn the_window_of_an_ssh_channel_is_told_of_its_program_and_is_the_receivers() {
     let plain = ssh(|_, _| {});
     let found = of_program("sshd", &plain);
     assert_eq!(names(&found), ["ssh_channel_window"], "{}", found.limit);
-    assert_eq!(found.acts, Acts::Peer);
+    assert_eq!((found.limit, found.acts), (Limit::ApplicationWindow, Acts::Peer));
+    assert!(found.share > 0.9 && found.headline.limit == found.limit, "{:?}", found.limits);
+    let parts = found.account.iter();
+    let of_window =
+        parts.filter(|part| part.cause == AccountCause::Transfer(Limit::ApplicationWindow));
+    let of_window: Duration = of_window.map(|part| part.time).sum();
+    assert!(of_window.as_secs_f64() > 0.9 * found.time.as_secs_f64(), "{:?}", found.account);
     let remedy = Remedy::Packets(crate::finding::PacketRemedy::LeaveSshChannel);
     assert_eq!(found.remedy, Some(remedy));
     // So `prove` rebuilds it.

@@ -3,13 +3,13 @@
 //! channels (RFC 4254 section 5.2), HTTP/2 streams (RFC 9113 section 5.2) and SMB have such a
 //! window; one request after another for blocks of one size is a window of one block.
 
-use super::protocol_window::SFTP_BLOCK;
+use super::protocol_window::is_a_block;
 use super::waited_window::WaitedWindow;
 use super::{DataSeen, Granter, ProtocolWindow};
+use crate::capture::segment::ApplicationProtocol;
 use crate::connection::GrantFacts;
 use crate::frames::FlowControl;
 use crate::limit::{Evidence, Interval, Limit, Verdict};
-use crate::windows::is_about;
 use fullpipe_model::units::{Bytes, Duration};
 
 /// The least number of pauses that an answer ended, and the least fraction of all pauses.
@@ -41,12 +41,16 @@ const RELEASING_LEAST: f64 = 0.5;
 /// leaves a part of the window free now and then.)
 const MOST: f64 = 0.75;
 const CONSTANT: f64 = 0.025;
+const MOST_OF_SFTP: f64 = 0.6;
+const CONSTANT_OF_SFTP: f64 = 0.03;
 const NO_MORE: f64 = 1.05;
 const ABOUT_ROUND: f64 = 0.02;
 /// Where something else holds the data for most of the time, so many of the grants have to come to
 /// the bound, to the byte or in such a protocol, and it varies by so much of what is in flight.
 const SHARP_IN: f64 = 0.2;
 const SHARP: f64 = 0.25;
+const SHARP_OF_FIXED_IN: f64 = 0.15;
+const SHARP_OF_FIXED: f64 = 0.5;
 /// Or it is exact, and of such a size, with room for what a protocol adds to it. Whatever TCP holds
 /// counts whole segments.
 const EXACT: f64 = 0.002;
@@ -130,10 +134,12 @@ impl ApplicationWindow {
         let segment = seen.segment();
         let protocol = ProtocolWindow::of(seen, bound, Some(step));
         let granter = Granter::of(seen, protocol);
-        let is_of_a_program = is_of_a_program(protocol, bound, step, granter);
+        let is_of_a_program = is_of_a_program(protocol, bound, (step, segment), granter);
         let is_granted = is_sharp(&grants, is_of_a_program, segment)
+            || (protocol.is_fixed(bound) && is_sharper(&grants, segment))
             || (at_bound as f64 >= FIXED_IN * count as f64
-                && (protocol.is_usual(bound) || is_granted(&grants, is_of_a_program, segment)));
+                && (protocol.is_usual(bound)
+                    || is_granted(&grants, protocol, is_of_a_program, segment)));
         if !is_fixed || !is_granted || bound.get() < SEGMENTS_LEAST * segment {
             return None;
         }
@@ -158,6 +164,10 @@ impl ApplicationWindow {
     /// By the sender's pauses of about a round trip, which answers of the peer end.
     fn by_pauses(seen: DataSeen<'_>) -> Option<Self> {
         let verdict = seen.verdict?;
+        // There each answer is a request for something else: the account has those round trips.
+        if seen.connection.protocol == Some(ApplicationProtocol::Http1) {
+            return None;
+        }
         let facts = seen.facts();
         let answers = facts.answers;
         let part = seen.part(answers.wait).min(1.0);
@@ -234,19 +244,30 @@ impl<'a> WindowHolds<'a> {
 }
 
 /// Whether a bound that stays the same is of the applications, and not of TCP.
-fn is_granted(grants: &GrantFacts, is_of_a_program: bool, segment: u64) -> bool {
+fn is_granted(
+    grants: &GrantFacts,
+    protocol: ProtocolWindow,
+    is_of_a_program: bool,
+    segment: u64,
+) -> bool {
     let GrantFacts { count, at_bound, bound, spread, releasing, .. } = *grants;
     let [extents, flights] = [spread.extents, spread.flights].map(Bytes::as_f64);
     let is_compared = at_bound >= COMPARED_LEAST;
     let varies_less = is_compared
         && flights >= (VARYING_LEAST * segment) as f64
         && extents <= OF_FLIGHTS * flights;
+    // A busy end asks for several blocks at once, and has fewer under way meanwhile.
+    let is_sftp = matches!(protocol, ProtocolWindow::SftpRequests(_));
+    let (most, constant) =
+        if is_sftp { (MOST_OF_SFTP, CONSTANT_OF_SFTP) } else { (MOST, CONSTANT) };
+    // Where neither varies, a send buffer that takes SFTP's equal blocks would look the same.
+    let is_compared_to_flights = extents <= NO_MORE * flights && (flights > 0.0 || !is_sftp);
     let is_constant = is_compared
-        && at_bound as f64 >= MOST * count as f64
-        && extents <= CONSTANT * bound.as_f64()
+        && at_bound as f64 >= most * count as f64
+        && extents <= constant * bound.as_f64()
         && extents <= NO_MORE * flights;
     varies_less
-        || (releasing >= RELEASING_LEAST && (is_of_a_program || extents <= NO_MORE * flights))
+        || (releasing >= RELEASING_LEAST && (is_of_a_program || is_compared_to_flights))
         || (is_of_a_program && is_constant)
         || (is_round(bound, ROUND) && extents <= EXACT * bound.as_f64())
 }
@@ -263,10 +284,26 @@ fn is_sharp(grants: &GrantFacts, is_of_a_program: bool, segment: u64) -> bool {
         && (is_of_a_program || extents <= EXACT * bound.as_f64())
 }
 
-/// Whether a protocol is known to have such a window, of a size that programs have.
-fn is_of_a_program(protocol: ProtocolWindow, bound: Bytes, step: Bytes, granter: Granter) -> bool {
+/// The same of a window that is never of another size: less has to be sharp.
+fn is_sharper(grants: &GrantFacts, segment: u64) -> bool {
+    let GrantFacts { count, at_bound, spread, .. } = *grants;
+    let [extents, flights] = [spread.extents, spread.flights].map(Bytes::as_f64);
+    at_bound >= COMPARED_LEAST
+        && at_bound as f64 >= SHARP_OF_FIXED_IN * count as f64
+        && flights >= (VARYING_LEAST * segment) as f64
+        && extents <= SHARP_OF_FIXED * flights
+}
+
+/// Whether a protocol is known to have such a window, of a size that programs have. One message
+/// grants `step` more.
+fn is_of_a_program(
+    protocol: ProtocolWindow,
+    bound: Bytes,
+    (step, segment): (Bytes, u64),
+    granter: Granter,
+) -> bool {
     match protocol {
-        ProtocolWindow::SftpRequests(_) => is_about(step, SFTP_BLOCK),
+        ProtocolWindow::SftpRequests(_) => is_a_block(step, segment),
         ProtocolWindow::SshChannel(_) => is_round(bound, ABOUT_ROUND),
         ProtocolWindow::Http2 => {
             is_round(bound, ABOUT_ROUND) || granter.like(protocol, bound).next().is_some()

@@ -36,7 +36,7 @@ impl ProtocolWindow {
     /// The one that holds this data. One message of the peer grants `step`, of `bound` in all.
     pub(super) fn of(seen: DataSeen<'_>, bound: Bytes, step: Option<Bytes>) -> Self {
         let (sender, receiver) = (seen.facts().begins, seen.receiver_facts().begins);
-        let protocol = seen.connection.protocol;
+        let (protocol, segment) = (seen.connection.protocol, seen.segment());
         let is_ssh = protocol == Some(ApplicationProtocol::Ssh);
         // What the server of TLS chose is encrypted from 1.3 on, and many captures are cut before
         // the offer.
@@ -56,7 +56,7 @@ impl ProtocolWindow {
             && bound.as_f64() < SSH_CHANNEL.as_f64()
             && !is_about(bound, SSH_CHANNEL);
         match () {
-            () if is_ssh && (is_within || step.is_some_and(|step| is_about(step, SFTP_BLOCK))) => {
+            () if is_ssh && (is_within || step.is_some_and(|step| is_a_block(step, segment))) => {
                 let requests = bound.as_f64() / SFTP_BLOCK.as_f64();
                 ProtocolWindow::SftpRequests(requests.round() as u64)
             }
@@ -83,6 +83,11 @@ impl ProtocolWindow {
         }
     }
 
+    /// Whether its programs are not known to have it in any other size, and it is as large.
+    pub(super) fn is_fixed(self, bound: Bytes) -> bool {
+        matches!(self, ProtocolWindow::SshChannel(_)) && self.is_usual(bound)
+    }
+
     /// Whether the end that asks sets it, in both directions, and not the end that receives.
     pub(crate) const fn is_the_clients(self) -> bool {
         match self {
@@ -98,9 +103,31 @@ impl ProtocolWindow {
     }
 }
 
+/// Whether so much is granted at a time by a request of SFTP's. What a message acknowledges is
+/// whole segments, often two at a time.
+pub(super) fn is_a_block(step: Bytes, segment: u64) -> bool {
+    let most = (2 * segment).min(SFTP_BLOCK.get() / 8);
+    is_about(step, SFTP_BLOCK) || step.get().abs_diff(SFTP_BLOCK.get()) <= most
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_block_is_told_in_whole_segments_and_not_from_two_of_them() {
+        for (step, segment, is_block) in [
+            (32_856, 1448, true),
+            (24 * 1448, 1448, true),
+            (22 * 1448, 1448, true),
+            (27 * 1448, 1448, false),
+            (2 * 32_856, 1448, false),
+            (4 * 8948, 8948, true),
+            (5 * 8948, 8948, false),
+        ] {
+            assert_eq!(is_a_block(Bytes::new(step), segment), is_block, "{step}");
+        }
+    }
 
     #[test]
     fn a_block_is_told_with_its_header_and_not_from_three_of_them() {

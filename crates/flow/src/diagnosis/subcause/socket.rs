@@ -268,10 +268,9 @@ impl SocketCause {
                 (Site::End(End::Sender), &[Limit::SenderApplication, Limit::Link])
             }
             // It is granted by the end that receives.
-            SocketCause::SshChannelWindow { .. } => (
-                Site::End(End::Receiver),
-                &[Limit::SenderApplication, Limit::SendBuffer, Limit::Unknown],
-            ),
+            SocketCause::SshChannelWindow { .. } => {
+                (Site::End(End::Receiver), &[Limit::ApplicationWindow])
+            }
             SocketCause::DelayedAck { .. } => (Site::End(End::Sender), &[Limit::SenderApplication]),
             SocketCause::NotsentLowat { .. } => {
                 (Site::End(End::Sender), &[Limit::SendBuffer, Limit::SenderApplication])

@@ -24,7 +24,7 @@ fn update(stream: u32, by: u32) -> FlowFrame {
 /// A transfer through a window, as a capture point sees it: the sender sends what it may in no
 /// time, and the receiver grants all of it again when it has come. Gives the facts.
 fn transfer(window: u32, rounds: u64, at_sender: bool, frame: u32) -> FlowControl {
-    let mut credit = Credit::new();
+    let mut credit = Credit::new(None);
     let distance = distance(at_sender);
     credit.hears(at(0), FlowFrame::Headers { stream: 1, ends: true }, distance);
     credit.hears(at(0), FlowFrame::InitialWindow(window), distance);
@@ -67,7 +67,7 @@ fn a_window_that_is_always_used_up_holds_all_of_the_time_at_either_end() {
 #[test]
 fn a_sender_of_whole_frames_waits_although_something_is_left() {
     // 65,535 bytes hold three whole frames, and no fourth.
-    let mut credit = Credit::new();
+    let mut credit = Credit::new(None);
     let distance = distance(true);
     credit.hears(at(0), update(0, 1 << 20), distance);
     for round in 0..5 {
@@ -81,7 +81,7 @@ fn a_sender_of_whole_frames_waits_although_something_is_left() {
 
 #[test]
 fn the_connections_window_is_told_from_a_streams() {
-    let mut credit = Credit::new();
+    let mut credit = Credit::new(None);
     let distance = distance(true);
     credit.hears(at(0), FlowFrame::InitialWindow(1 << 20), distance);
     for round in 0..4 {
@@ -103,7 +103,7 @@ fn the_connections_window_is_told_from_a_streams() {
 
 #[test]
 fn who_goes_on_later_or_ends_there_waited_for_nothing() {
-    let mut credit = Credit::new();
+    let mut credit = Credit::new(None);
     let distance = distance(true);
     credit.sends(at(0), data(1, 65_535), distance).unwrap();
     credit.hears(at(100), update(0, 65_535), distance);
@@ -120,12 +120,12 @@ fn who_goes_on_later_or_ends_there_waited_for_nothing() {
 
 #[test]
 fn settings_change_streams_that_are_open_and_what_exceeds_a_window_is_told() {
-    let mut credit = Credit::new();
+    let mut credit = Credit::new(None);
     let distance = distance(true);
     credit.sends(at(0), data(1, 60_000), distance).unwrap();
     credit.hears(at(10), FlowFrame::InitialWindow(10_000), distance);
     assert_eq!(credit.sends(at(20), data(1, 6000), distance), Err(Exceeded));
-    let mut credit = Credit::new();
+    let mut credit = Credit::new(None);
     credit.sends(at(0), data(1, 60_000), distance).unwrap();
     credit.hears(at(10), FlowFrame::InitialWindow(70_000), distance);
     credit.hears(at(10), update(0, 100_000), distance);
@@ -135,7 +135,7 @@ fn settings_change_streams_that_are_open_and_what_exceeds_a_window_is_told() {
 
 #[test]
 fn streams_are_bounded_and_the_worst_are_told() {
-    let mut credit = Credit::new();
+    let mut credit = Credit::new(None);
     let distance = distance(true);
     credit.hears(at(0), update(0, 1 << 30), distance);
     for stream in (1..20_000).step_by(2) {
@@ -155,7 +155,7 @@ proptest! {
         frames in proptest::collection::vec((0_u64..50, 0_u8..7, 0_u32..6, any::<u32>(), any::<bool>()), 0..300),
         at_sender: bool,
     ) {
-        let mut credit = Credit::new();
+        let mut credit = Credit::new(None);
         let distance = distance(at_sender);
         let mut now = 0;
         for (later, kind, stream, number, flag) in frames {
