@@ -19,6 +19,7 @@ mod man;
 mod mcp;
 mod open_metrics;
 mod peer_keys;
+mod prefixes;
 mod program;
 mod prove;
 mod record;

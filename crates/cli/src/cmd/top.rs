@@ -25,6 +25,7 @@ use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_kernel::host::clock;
 use fullpipe_kernel::process::suspend::Suspension;
 use fullpipe_kernel::run::sandbox::Interrupt;
+use fullpipe_model::observe::Prefixes;
 use fullpipe_model::units::{Duration, Instant};
 use keys::Keys;
 use ratatui_core::buffer::Buffer;
@@ -34,6 +35,7 @@ use row::Snapshot;
 use screen::Screen;
 use std::io::IsTerminal;
 use std::net::IpAddr;
+use std::sync::Arc;
 use terminal::TakenTerminal;
 use view::{Request, Sort, View};
 
@@ -52,6 +54,7 @@ Examples:
   fullpipe top
   fullpipe top --port 443 --sort rate
   fullpipe top --process nginx --interval 2s
+  fullpipe top --prefixes sites.csv      with the site of each peer
   fullpipe top --once                    one picture as text, for pipes and logs
 
 NO_COLOR=1 switches colours off. For the reasons and remedies of one connection see `fullpipe why`.")]
@@ -78,6 +81,10 @@ pub struct Top {
     /// Only connections of processes with this in their name or command.
     #[arg(long, value_name = "NAME")]
     process: Option<String>,
+    /// Where peers are, to be shown beside their addresses: a CSV file with a line
+    /// prefix,site[,provider,region] for each prefix; the longest one counts.
+    #[arg(long, value_name = "FILE", value_parser = super::prefixes::read)]
+    prefixes: Option<Arc<Prefixes>>,
     /// Look three times, print one picture as text, and end.
     #[arg(long)]
     once: bool,
@@ -154,7 +161,7 @@ impl Top {
             }
             watch.look().map_err(run_failed)?;
         }
-        let mut snapshot = live::snapshot(&watch);
+        let mut snapshot = live::snapshot(&watch, &self.prefixes.clone().unwrap_or_default());
         snapshot.rows.truncate(PLAIN_ROWS);
         let width = console::Term::stdout().size_checked().map_or(PLAIN_WIDTH, |(_, width)| width);
         // Each connection takes at most three lines.
@@ -182,7 +189,7 @@ impl Top {
         let has_colour = console::colors_enabled();
         let mut terminal = TakenTerminal::take()?;
         let keys = Keys::read();
-        let mut shown = ScreenContents::new(watch, view);
+        let mut shown = ScreenContents::new(watch, view, self.prefixes.clone().unwrap_or_default());
         loop {
             if interrupt.is_set() {
                 return Ok(Failure::code(Kind::Interrupted));
@@ -225,14 +232,16 @@ impl Top {
 /// What the screen shows, and when it looks again.
 struct ScreenContents {
     watch: Watch,
+    prefixes: Arc<Prefixes>,
     snapshot: Snapshot,
     view: View,
     next: Instant,
 }
 
 impl ScreenContents {
-    fn new(watch: Watch, view: View) -> ScreenContents {
-        ScreenContents { watch, snapshot: Snapshot::default(), view, next: clock::now() }
+    fn new(watch: Watch, view: View, prefixes: Arc<Prefixes>) -> ScreenContents {
+        let (snapshot, next) = (Snapshot::default(), clock::now());
+        ScreenContents { watch, prefixes, snapshot, view, next }
     }
 
     /// Looks if it is time, and then asks to be drawn; what is held stays as it is.
@@ -245,7 +254,7 @@ impl ScreenContents {
         // After a pause of the whole process it does not catch up.
         self.next = (self.next + interval).max(now);
         if !self.view.is_paused {
-            self.snapshot = live::snapshot(&self.watch);
+            self.snapshot = live::snapshot(&self.watch, &self.prefixes);
         }
         Ok(Some(Request::Draw))
     }

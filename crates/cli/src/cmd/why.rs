@@ -7,7 +7,7 @@ mod when;
 
 pub(super) use past::not_read;
 
-use crate::cmd::waits;
+use crate::cmd::{prefixes, waits};
 use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
 use crate::terminal::{answer_layout, print, print_json, remark};
@@ -24,6 +24,7 @@ use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_host::{Found, WhyOptions};
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, host::clock};
+use fullpipe_model::observe::Prefixes;
 use fullpipe_model::units::{Duration, Instant, ParseError, column};
 use fullpipe_report::connection::{account, live};
 use fullpipe_transfer::Timing;
@@ -31,6 +32,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use url::Looked;
 use when::{When, when};
 
@@ -53,6 +55,7 @@ Examples:
   fullpipe why --watch --parquet connections.parquet
   fullpipe why --at 03:00 --for 10m
   fullpipe why --at -1h --for 5m --cgroup nginx.service
+  fullpipe why --prefixes sites.csv
   fullpipe why --watch")]
 pub struct Why {
     /// Download this for some seconds, as `get` does, and say what limits that: http:// or
@@ -114,6 +117,10 @@ pub struct Why {
     /// guide, "a live connection").
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
+    /// Where peers are, to be shown beside their addresses: a CSV file with a line
+    /// prefix,site[,provider,region] for each prefix; the longest one counts.
+    #[arg(long, value_name = "FILE", value_parser = prefixes::read)]
+    prefixes: Option<Arc<Prefixes>>,
     /// Print JSON; with --watch one document a line.
     #[arg(long)]
     json: bool,
@@ -200,6 +207,7 @@ impl Why {
         let mut watch = Watch::open(namespaces).map_err(failed)?;
         loop {
             let mut look = self.look(&mut watch, &interrupt)?;
+            self.name_sites(&mut look.found);
             let looked = clock::now() + clock::realtime_offset();
             // A download that failed before anything could be seen is told by its error alone.
             if look.failure.is_none() || !look.is_empty() {
@@ -257,6 +265,14 @@ impl Why {
         });
         bar.finish_and_clear();
         Ok(Looked { found: found.map_err(failed)?, ..Looked::default() })
+    }
+
+    /// Says where peers are.
+    fn name_sites(&self, found: &mut Found) {
+        let Some(prefixes) = &self.prefixes else { return };
+        for connection in found.followed.iter_mut().map(|one| &mut one.connection) {
+            connection.peer_site = prefixes.site(connection.answer.remote.ip()).cloned();
+        }
     }
 
     fn followed_for(&self) -> Duration {

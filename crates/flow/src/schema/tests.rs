@@ -8,7 +8,7 @@ use crate::limit::{Candidate, Limit};
 use crate::schema::RunRow;
 use crate::{Analyzer, Config};
 use fullpipe_model::limit::End;
-use fullpipe_model::observe::Process;
+use fullpipe_model::observe::{PeerSite, Process};
 use fullpipe_model::observe::{Phase, Reason, Sample, SocketMemory, TcpInfo, TcpState, Wait};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use serde_json::Value;
@@ -212,9 +212,16 @@ fn a_live_connection_in_json_is_its_table() {
     };
     let answer = seen.answer().unwrap();
     assert!(answer.lifetime.is_some());
-    for process in [Some(process), None] {
-        let connection =
-            LiveConnection { answer: answer.clone(), namespace: "host".into(), process, uid: 0 };
+    let site = |region: Option<&str>| PeerSite {
+        site: "fra1".into(),
+        provider: None,
+        region: region.map(str::to_owned),
+    };
+    for (process, peer_site) in
+        [(Some(process), Some(site(Some("eu")))), (None, Some(site(None))), (None, None)]
+    {
+        let (answer, namespace) = (answer.clone(), "host".into());
+        let connection = LiveConnection { answer, namespace, process, uid: 0, peer_site };
         let json = serde_json::to_value(&connection).unwrap();
         let row = LiveRow { looked: Instant::from_nanos(7), connection: &connection };
         hold(LIVE_CONNECTIONS, &row, &json, "");

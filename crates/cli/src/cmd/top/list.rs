@@ -140,7 +140,7 @@ fn longest(language: Language, row: &Row) -> &'static str {
     }
 }
 
-/// `local → remote` for a sender, `local ← remote` for a receiver, then the process: one line, or
+/// `local → remote` for a sender, `local ← remote` for a receiver, then site and process: one line, or
 /// two where it does not fit.
 fn address_lines(screen: &Screen, row: &Row, width: u16) -> Vec<String> {
     let width = usize::from(width);
@@ -150,12 +150,13 @@ fn address_lines(screen: &Screen, row: &Row, width: u16) -> Vec<String> {
     let arrow = arrow(row.role, screen.charset);
     let (local, remote) = (row.local.to_string(), row.remote.to_string());
     let both = format!("{local} {arrow} {remote}");
+    let names = names(row);
     let with_process = |address: &str| {
         let left = room.saturating_sub(address.chars().count() + 2);
-        let process = fitting(&process(row), left, screen.charset);
-        format!("{pad}{address}  {process}").trim_end().to_string()
+        let names = fitting(&names, left, screen.charset);
+        format!("{pad}{address}  {names}").trim_end().to_string()
     };
-    if both.chars().count() + 2 + process(row).chars().count() <= room {
+    if both.chars().count() + 2 + names.chars().count() <= room {
         return vec![with_process(&both)];
     }
     let remote = fitting(&remote, room.saturating_sub(arrow.chars().count() + 1), screen.charset);
@@ -173,9 +174,11 @@ pub fn arrow(role: End, charset: Charset) -> &'static str {
     }
 }
 
-/// `curl 4711`; empty if it is not known.
-pub fn process(row: &Row) -> String {
-    row.process.as_ref().map_or_else(String::new, |process| {
-        format!("{} {}", escape::in_line(&process.name), process.pid)
-    })
+/// The peer's site and the process, as far as they are known: `fra1  curl 4711`.
+pub fn names(row: &Row) -> String {
+    let site = row.site.iter().map(|place| escape::in_line(&place.site).into_owned());
+    let process = row.process.iter();
+    let process =
+        process.map(|process| format!("{} {}", escape::in_line(&process.name), process.pid));
+    site.chain(process).collect::<Vec<String>>().join("  ")
 }

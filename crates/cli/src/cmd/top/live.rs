@@ -4,14 +4,14 @@ use super::row::{Hidden, Id, Moment, Row, Snapshot};
 use fullpipe_flow::account::Cause;
 use fullpipe_host::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_model::limit::Limit;
-use fullpipe_model::observe::{Sample, TcpInfo};
+use fullpipe_model::observe::{Prefixes, Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration};
 
-/// The connections as the last look found them.
-pub fn snapshot(watch: &Watch) -> Snapshot {
+/// The connections as the last look found them, with where their peers are.
+pub fn snapshot(watch: &Watch, prefixes: &Prefixes) -> Snapshot {
     let (namespaces, hidden_namespaces) = watch.namespaces();
     Snapshot {
-        rows: watch.busy().into_iter().map(row).collect(),
+        rows: watch.busy().into_iter().map(|socket| row(socket, prefixes)).collect(),
         connections: watch.connections(),
         namespaces,
         hidden: Hidden {
@@ -21,7 +21,7 @@ pub fn snapshot(watch: &Watch) -> Snapshot {
     }
 }
 
-fn row(socket: &WatchedSocket) -> Row {
+fn row(socket: &WatchedSocket, prefixes: &Prefixes) -> Row {
     let mut times: Vec<(Limit, Duration)> =
         socket.times().all().filter(|(_, time)| *time > Duration::ZERO).collect();
     times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
@@ -36,6 +36,7 @@ fn row(socket: &WatchedSocket) -> Row {
         id: (socket.key.namespace, socket.key.cookie),
         local: socket.local,
         remote: socket.remote,
+        site: prefixes.site(socket.remote.ip()).cloned(),
         role: socket.role(),
         process: socket.process.clone(),
         rate: socket.rate(),

@@ -3,7 +3,7 @@
 use fullpipe_flow::account::AccountPart;
 use fullpipe_flow::connection::filter::LiveFilter;
 use fullpipe_model::limit::{End, Limit};
-use fullpipe_model::observe::Process;
+use fullpipe_model::observe::{PeerSite, Process};
 use fullpipe_model::units::{Duration, Rate};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -42,6 +42,8 @@ pub struct Row {
     pub local: SocketAddr,
     /// The other end.
     pub remote: SocketAddr,
+    /// Where that is, by the table of prefixes.
+    pub site: Option<PeerSite>,
     /// Which end this is.
     pub role: End,
     /// The process, if known.

@@ -32,7 +32,8 @@ pub fn run(why: &Why, at: When) -> Result<u8, Failure> {
     let filter = why.filter();
     let (loopback, most) = (why.has_loopback(), usize::from(why.most));
     let question = PastQuestion { from, until, filter: &filter, loopback, most };
-    let Past { found, ground } = past(&ring, question).map_err(not_read)?;
+    let Past { mut found, ground } = past(&ring, question).map_err(not_read)?;
+    why.name_sites(&mut found);
     let (has_none, selected) = (found.connections == 0, found.selected);
     let look = Looked { found, ..Looked::default() };
     if !has_none || why.json {

@@ -32,7 +32,7 @@ use crate::limit::{
 };
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::tool_result::TestProgram;
-use fullpipe_model::observe::{Process, Sample, SocketOptions, TcpInfo};
+use fullpipe_model::observe::{PeerSite, Process, Sample, SocketOptions, TcpInfo};
 use fullpipe_model::tune::{HostSettings, MeasuredPath};
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
 use std::net::SocketAddr;
@@ -205,6 +205,9 @@ pub struct LiveConnection {
     pub process: Option<Process>,
     /// The user who opened it.
     pub uid: u32,
+    /// Where its other end is, by a table of prefixes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer_site: Option<PeerSite>,
 }
 
 /// The least length of an interval.
