@@ -18,6 +18,7 @@ mod link;
 mod man;
 mod mcp;
 mod open_metrics;
+mod past;
 mod peer_keys;
 mod prefixes;
 mod program;

@@ -3,10 +3,8 @@
 mod files;
 mod past;
 mod url;
-mod when;
 
-pub(super) use past::not_read;
-
+use crate::cmd::past::{PastTime, span};
 use crate::cmd::{prefixes, waits};
 use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
@@ -22,10 +20,10 @@ use fullpipe_flow::schema::Version;
 use fullpipe_host::history::PastGround;
 use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_host::{Found, WhyOptions};
+use fullpipe_kernel::host::clock;
 use fullpipe_kernel::run::sandbox::Interrupt;
-use fullpipe_kernel::{Refused, host::clock};
 use fullpipe_model::observe::Prefixes;
-use fullpipe_model::units::{Duration, Instant, ParseError, column};
+use fullpipe_model::units::{Duration, Instant, column};
 use fullpipe_report::connection::{account, live};
 use fullpipe_transfer::Timing;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -34,7 +32,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use url::Looked;
-use when::{When, when};
 
 /// Say why this host's connections are slow: what limits each, since when, and which end must act.
 ///
@@ -60,7 +57,7 @@ Examples:
 pub struct Why {
     /// Download this for some seconds, as `get` does, and say what limits that: http:// or
     /// https://, through the proxies that the environment names.
-    #[arg(value_name = "URL", conflicts_with_all = ["filter", "pid", "port", "peer", "cgroup", "watch"])]
+    #[arg(value_name = "URL", conflicts_with_all = ["filter", "pid", "port", "peer", "cgroup", "watch", "at"])]
     url: Option<String>,
     /// Trust the certificates in FILE (PEM) instead of this machine's.
     #[arg(long, value_name = "FILE", requires = "url")]
@@ -88,14 +85,8 @@ pub struct Why {
     /// Connections within this host as well.
     #[arg(long)]
     loopback: bool,
-    /// Answer for this time, from what `fullpipe record --sockets` kept: 03:00 (the last one, by
-    /// the clocks here), 2026-11-30T03:00:00Z, or -10m.
-    #[arg(long, value_name = "WHEN", value_parser = when, allow_hyphen_values = true)]
-    #[arg(conflicts_with_all = ["url", "watch", "namespaces"])]
-    at: Option<When>,
-    /// The folder of that recording [default: where `record --sockets` writes].
-    #[arg(long, value_name = "DIR", requires = "at")]
-    ring: Option<PathBuf>,
+    #[command(flatten)]
+    past: PastTime,
     /// How long to follow the connections, or how much of a recording to tell [default: 3s, with
     /// --at 10m].
     #[arg(long = "for", value_name = "TIME", value_parser = span)]
@@ -104,10 +95,10 @@ pub struct Why {
     #[arg(long, value_name = "COUNT", default_value_t = 32, value_parser = most())]
     most: u16,
     /// Which network namespaces to look into.
-    #[arg(long, value_name = "WHICH", value_enum, default_value_t = Which::All)]
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = Which::All, conflicts_with = "at")]
     namespaces: Which,
     /// Look again and again, until Ctrl-C.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "at")]
     watch: bool,
     /// Also write the samples as JSON lines to FILE, which `report` and `analyze` read (columns:
     /// the guide, "samples").
@@ -165,29 +156,14 @@ struct WhyDocument<'a> {
     recorded: Option<&'a PastGround>,
 }
 
-/// Bounds of --for: a verdict needs some round trips, and samples are kept in memory.
-const SPAN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3600));
 /// The most of what is followed: a recording has a hundredth of its samples.
 const FOLLOWED_MOST: Duration = Duration::from_secs(600);
 /// How long connections are followed without --for.
 const FOLLOWED: Duration = Duration::from_secs(3);
 
-fn span(text: &str) -> Result<Duration, Sentence> {
-    let span: Duration = text.parse().map_err(|error: ParseError| Sentence::from(&error))?;
-    let (least, most) = SPAN;
-    if (least..=most).contains(&span) {
-        Ok(span)
-    } else {
-        Err(Sentence::new(
-            format!("{span} must be between {least} and {most}"),
-            format!("{span} 须在 {least} 与 {most} 之间"),
-        ))
-    }
-}
-
 impl Why {
     pub fn run(self) -> Result<u8, Failure> {
-        if let Some(at) = self.at {
+        if let Some(at) = self.past.at {
             return past::run(&self, at);
         }
         if self.followed_for() > FOLLOWED_MOST {
@@ -197,14 +173,14 @@ impl Why {
             );
             return Err(Failure::new(Kind::Usage, told));
         }
-        let interrupt = Interrupt::on_signals().map_err(failed)?;
+        let interrupt = Interrupt::on_signals().map_err(Failure::of_kernel)?;
         // A file that cannot be written is told before anything is watched.
         let mut files = Files::begin(self.record.as_deref(), self.parquet.as_deref())?;
         let namespaces = match self.namespaces {
             Which::All => Namespaces::All,
             Which::Own => Namespaces::Own,
         };
-        let mut watch = Watch::open(namespaces).map_err(failed)?;
+        let mut watch = Watch::open(namespaces).map_err(Failure::of_kernel)?;
         loop {
             let mut look = self.look(&mut watch, &interrupt)?;
             self.name_sites(&mut look.found);
@@ -264,7 +240,7 @@ impl Why {
             bar.set_position(passed.as_micros());
         });
         bar.finish_and_clear();
-        Ok(Looked { found: found.map_err(failed)?, ..Looked::default() })
+        Ok(Looked { found: found.map_err(Failure::of_kernel)?, ..Looked::default() })
     }
 
     /// Says where peers are.
@@ -360,7 +336,7 @@ impl Why {
         }
         if !connections.is_empty() {
             text += &live::render(&connections, &look.found.machine, layout);
-        } else if self.at.is_some() {
+        } else if self.past.at.is_some() {
             text += &nothing_then(&look.found, layout.language);
         } else if self.url.is_none() {
             text += &format!("{}\n", nothing(&look.found, self.has_loopback(), layout.language));
@@ -486,14 +462,6 @@ fn bar(span: Duration) -> ProgressBar {
     let style =
         ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(span.as_micros()).with_style(style.progress_chars("=> "))
-}
-
-pub(super) fn failed(refused: Refused) -> Failure {
-    let kind = match refused.errno() {
-        Some(errno) if [1, 13].contains(&errno) => Kind::Missing,
-        _ => Kind::Run,
-    };
-    Failure::new(kind, &refused)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What a kernel says of a socket: samples, its options, who has it open, what its packets pass; and
-//! where its peer is, by a table of prefixes.
+//! What a kernel says of a socket: samples, its options, who has it open, what its packets pass;
+//! and where its peer is, by a table of prefixes.
 //!
 //! A [`Sample`] is what `ss -tinm` shows in one line: the queues, [`TcpInfo`] (`INET_DIAG_INFO`, or
 //! `getsockopt(TCP_INFO)`) and [`SocketMemory`] (`INET_DIAG_SKMEMINFO`). The shells fetch the bytes

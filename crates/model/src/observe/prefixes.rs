@@ -2,7 +2,7 @@
 //! region where that is known.
 //!
 //! The text is CSV (RFC 4180): `prefix,site[,provider,region]`. A first line that begins with
-//! `prefix` names the columns, in any order. Lines that begin with `#` are comments. Of several
+//! `prefix` names the columns, in any order. LineCount that begin with `#` are comments. Of several
 //! prefixes that an address is in, the longest counts, as in a table of routes.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -25,21 +25,21 @@ pub struct PeerSite {
 }
 
 /// Prefixes with the sites behind them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Prefixes {
     sites: Vec<PeerSite>,
-    of_v4: PrefixMap<Ipv4Net, Entry>,
-    of_v6: PrefixMap<Ipv6Net, Entry>,
+    of_v4: PrefixMap<Ipv4Net, PrefixEntry>,
+    of_v6: PrefixMap<Ipv6Net, PrefixEntry>,
 }
 
 /// What stands beside a prefix: a place in the list of sites, and the line that says so.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct PrefixEntry {
     site: usize,
     line: u64,
 }
 
-/// Why a text is no table of prefixes. Lines count from 1.
+/// Why a text is no table of prefixes. LineCount count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixesError {
     /// It is no CSV, or no text.
@@ -146,7 +146,8 @@ impl Prefixes {
         let mut known = HashMap::new();
         let mut order: Order = [Some(0), Some(1), Some(2), Some(3)];
         let mut record = csv::StringRecord::new();
-        let (mut is_first, mut lines) = (true, Lines { text: text.as_bytes(), at: 0, before: 0 });
+        let (mut is_first, mut lines) =
+            (true, LineCount { text: text.as_bytes(), at: 0, before: 0 });
         while reader.read_record(&mut record).map_err(|error| no_csv(&error))? {
             let line = lines.of_record_until(reader.position().byte());
             let names_columns = record.iter().any(|name| name.eq_ignore_ascii_case(COLUMNS[0]));
@@ -186,13 +187,13 @@ impl Prefixes {
             sites.push(site.clone());
             sites.len() - 1
         });
-        let entry = Entry { site: place, line };
+        let entry = PrefixEntry { site: place, line };
         let before = match prefix {
             IpNet::V4(net) => self.of_v4.insert(net, entry),
             IpNet::V6(net) => self.of_v6.insert(net, entry),
         };
         match before {
-            Some(Entry { line: first, .. }) => {
+            Some(PrefixEntry { line: first, .. }) => {
                 Err(PrefixesError::Twice { line, column: at + 1, text: prefix.to_string(), first })
             }
             None => Ok(()),
@@ -222,14 +223,14 @@ impl Prefixes {
 
 /// Counts lines: where a record begins is told by its reader with the empty lines and comments
 /// above it.
-struct Lines<'t> {
+struct LineCount<'t> {
     text: &'t [u8],
     /// As far as was counted.
     at: usize,
     before: u64,
 }
 
-impl Lines<'_> {
+impl LineCount<'_> {
     /// The line of the record that ends before this byte.
     fn of_record_until(&mut self, end: u64) -> u64 {
         let end = usize::try_from(end).unwrap_or(usize::MAX).clamp(self.at, self.text.len());

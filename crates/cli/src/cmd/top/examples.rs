@@ -75,6 +75,7 @@ pub fn snapshot() -> Snapshot {
         rows: vec![unknown, fast, row()],
         connections: 1034,
         namespaces: 2,
+        then: None,
         hidden: Hidden::default(),
     }
 }

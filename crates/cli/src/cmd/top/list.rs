@@ -25,10 +25,14 @@ const NARROW: u16 = 60;
 pub fn title<'a>(screen: &Screen, width: u16) -> Line<'a> {
     let (snapshot, view) = (screen.snapshot, screen.view);
     let language = screen.language;
-    let mut text = format!("fullpipe top  {}", words::counted(language, snapshot));
-    let pace = match view.is_paused {
-        true => words::of(language).paused.into(),
-        false => words::every(language, screen.interval),
+    // Of which time it is, is never left out.
+    let then =
+        snapshot.then.map_or_else(String::new, |(from, span)| words::then(language, from, span));
+    let mut text = format!("fullpipe top  {then}{}", words::counted(language, snapshot));
+    let pace = match (snapshot.then, view.is_paused) {
+        (Some(_), _) => String::new(),
+        (None, true) => words::of(language).paused.into(),
+        (None, false) => words::every(language, screen.interval),
     };
     let order = words::ordered(language, view.sort);
     let mut only = String::new();
@@ -140,8 +144,8 @@ fn longest(language: Language, row: &Row) -> &'static str {
     }
 }
 
-/// `local → remote` for a sender, `local ← remote` for a receiver, then site and process: one line, or
-/// two where it does not fit.
+/// `local → remote` for a sender, `local ← remote` for a receiver, then site and process: one
+/// line, or two where it does not fit.
 fn address_lines(screen: &Screen, row: &Row, width: u16) -> Vec<String> {
     let width = usize::from(width);
     let indent = if width < usize::from(NARROW) { 2 } else { 6 };

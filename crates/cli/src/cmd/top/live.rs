@@ -18,10 +18,12 @@ pub fn snapshot(watch: &Watch, prefixes: &Prefixes) -> Snapshot {
             namespaces: hidden_namespaces,
             has_processes: watch.has_hidden_processes(),
         },
+        then: None,
     }
 }
 
-fn row(socket: &WatchedSocket, prefixes: &Prefixes) -> Row {
+/// What the list shows of a connection.
+pub fn row(socket: &WatchedSocket, prefixes: &Prefixes) -> Row {
     let mut times: Vec<(Limit, Duration)> =
         socket.times().all().filter(|(_, time)| *time > Duration::ZERO).collect();
     times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
