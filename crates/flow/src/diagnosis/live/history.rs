@@ -237,4 +237,4 @@ impl NotedGroup {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

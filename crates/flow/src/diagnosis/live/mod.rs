@@ -9,6 +9,7 @@
 mod cause;
 mod history;
 mod host;
+mod hours;
 mod looks;
 mod note;
 mod path;
@@ -19,6 +20,7 @@ pub use history::{
     PastAnswer,
 };
 pub use host::HostFacts;
+pub use hours::{WorkloadHour, WorkloadHours, WorkloadPart, WorkloadSum};
 pub use looks::{connections_of_looks, connections_of_results};
 pub use note::{Note, NotedGroup, NotedSocket};
 pub use recording::connections;
