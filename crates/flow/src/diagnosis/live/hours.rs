@@ -170,7 +170,7 @@ fn shared(bytes: Bytes, parts: &[AccountPart]) -> Vec<Bytes> {
     let shares = parts.iter().map(|part| {
         let counts = moving == 0 || is_transfer(part);
         passed += if counts { u128::from(part.time.as_nanos()) } else { 0 };
-        let until = (u128::from(bytes.get()) * passed).checked_div(whole).unwrap_or(0);
+        let until = u128::from(bytes.get()).saturating_mul(passed).checked_div(whole).unwrap_or(0);
         let share = until - given;
         given = until;
         Bytes::new(u64::try_from(share).unwrap_or(u64::MAX))

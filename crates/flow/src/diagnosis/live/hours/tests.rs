@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn every_byte_is_given_to_one_part(bytes in 0_u64.., times in proptest::collection::vec((any::<bool>(), 0_u64..1 << 40), 1..8)) {
+    fn every_byte_is_given_to_one_part(bytes in 0_u64.., times in proptest::collection::vec((any::<bool>(), 0_u64..1 << 60), 1..8)) {
         let parts: Vec<AccountPart> = times.iter().map(|(moves, time)| AccountPart {
             owner: crate::account::Owner::Path,
             cause: if *moves { Cause::Transfer(Limit::Link) } else { Cause::Idle },
