@@ -1,8 +1,8 @@
 //! Arbitrary text as a part of what `record --sockets` keeps: each line is taken or refused, and
-//! whatever is taken is answered.
+//! whatever is taken is answered, and summed for a fleet.
 #![no_main]
 
-use fullpipe_flow::diagnosis::live::History;
+use fullpipe_flow::diagnosis::live::{History, WorkloadHours};
 use fullpipe_model::units::Instant;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
@@ -19,4 +19,6 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         assert!(serde_json::to_string(&found.connection).is_ok());
         assert_eq!(found.note.to_string().parse(), Ok(found.note));
     }
+    let mut hours = WorkloadHours::default();
+    assert_eq!(hours.add(&history), hours.len() as u64);
 });

@@ -10,7 +10,8 @@ use arrow_schema::{ArrowError, SchemaRef};
 use fullpipe_analyze::{Connections, Error, LabelledPackets, Options, what_is_missing};
 use fullpipe_columnar::{Batch, BatchError, Layout, RowKind, RowSource};
 use fullpipe_flow::Counts;
-use fullpipe_flow::schema::{Cell, PACKETS};
+use fullpipe_flow::diagnosis::live::WorkloadHours;
+use fullpipe_flow::schema::{Cell, PACKETS, WORKLOADS, WorkloadRow};
 use pyo3::Python;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,6 +42,8 @@ enum Reading {
     Connections(RowKind, Box<Connections>),
     /// With why the capture was not read to its end.
     Packets(Box<LabelledPackets>, Vec<Error>),
+    /// All sums of a recording, with why it was not read to its end.
+    Workloads(WorkloadHours, Vec<Error>),
 }
 
 impl Batches {
@@ -120,6 +123,12 @@ impl Batches {
             RowSource::Packets => {
                 Reading::Packets(Box::new(capture.labelled_packets(options)), Vec::new())
             }
+            RowSource::Workloads => {
+                let mut hours = WorkloadHours::new(Arc::clone(&options.config.prefixes));
+                let (part, errors) = capture.history();
+                hours.add(&part);
+                Reading::Workloads(hours, errors)
+            }
         };
         self.current = Some((name, reading));
         true
@@ -171,6 +180,12 @@ impl Reading {
                     }
                 }
             }
+            Reading::Workloads(hours, _) => {
+                for (hour, sum) in &hours.take() {
+                    push.row(Layout::cells(WORKLOADS, &WorkloadRow { hour, sum }))?;
+                }
+                return Ok(false);
+            }
         }
         Ok(true)
     }
@@ -179,7 +194,9 @@ impl Reading {
     fn end(self, name: &str) -> Option<String> {
         let (counts, errors) = match self {
             Reading::Connections(_, connections) => connections.finish(),
-            Reading::Packets(_, errors) => (Counts::default(), errors),
+            Reading::Packets(_, errors) | Reading::Workloads(_, errors) => {
+                (Counts::default(), errors)
+            }
         };
         what_is_missing(name, &counts, &errors)
     }

@@ -2,7 +2,7 @@
 
 use fullpipe_columnar::{RowKind, RowSource};
 use fullpipe_flow::schema::{
-    self, CONNECTIONS, FINDINGS, INTERVALS, PACKETS, Record, SPANS, WHOLES,
+    self, CONNECTIONS, FINDINGS, INTERVALS, PACKETS, Record, SPANS, WHOLES, WORKLOADS,
 };
 use pyo3::prelude::*;
 
@@ -37,6 +37,7 @@ pub fn columns_of_rows(source: RowSource) -> Vec<Column> {
         RowSource::Connection(RowKind::Findings) => of_part(FINDINGS),
         RowSource::Connection(RowKind::Spans) => of_part(SPANS),
         RowSource::Packets => in_rows(PACKETS),
+        RowSource::Workloads => in_rows(WORKLOADS),
     }
 }
 

@@ -71,7 +71,7 @@ const STEPS: &[CiStep] = &[
     CiStep {
         name: "wheel: the Python package builds, and its tests pass",
         run: crate::wheel::Wheel::check,
-        inputs: &["Cargo.lock", "crates", "python", "docs", "xtask/src/wheel.rs"],
+        inputs: &["Cargo.lock", "crates", "python", "docs", "bench/fleet.py", "xtask/src/wheel.rs"],
     },
     CiStep {
         name: "soak: 21 GB go through the relay",

@@ -11,6 +11,7 @@ use crate::stream::{PacketStream, first_packet};
 use fullpipe_flow::capture::{FileItem, Packet};
 use fullpipe_flow::connection::Labels;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
+use fullpipe_flow::diagnosis::live::History;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,6 +118,13 @@ impl Capture {
     /// The names of its files, or of its reader.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// All that it has as a part of what `fullpipe record --sockets` keeps, plain or compressed,
+    /// and why that is not the whole part.
+    #[must_use]
+    pub fn history(self) -> (History, Vec<Error>) {
+        recording::history::read(self.origins, &self.open)
     }
 
     /// Its TCP connections, as they finish.

@@ -6,6 +6,7 @@
 //! which ss's own lines stand ([`ss_log`]). All of it is in memory at once, because a socket's
 //! verdict rests on all of its samples.
 
+pub mod history;
 mod result;
 mod samples;
 mod ss_log;
@@ -23,8 +24,9 @@ use std::io::{BufRead, BufReader, Read as _};
 
 /// The first byte of a line of JSON.
 const FIRST: u8 = b'{';
-/// A line of a recording has some 1.5 kB.
-const LINE_MAX: u64 = 1 << 16;
+/// A line of a recording has some 1.5 kB; one that says what packets pass on their way out may have
+/// thousands of classes.
+const LINE_MAX: u64 = 1 << 20;
 /// The most lines of a recording that are read, samples and notes: 3 GB of memory.
 pub const SAMPLES_MAX: u64 = 4_000_000;
 

@@ -5,11 +5,17 @@ use fullpipe_analyze::{Capture, Options, what_is_missing};
 use fullpipe_columnar::{Layout, RowKind, RowSource};
 use fullpipe_flow::Counts;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
-use fullpipe_flow::schema::PACKETS;
+use fullpipe_flow::diagnosis::live::WorkloadHours;
+use fullpipe_flow::schema::{PACKETS, WORKLOADS, WorkloadRow};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Packets between two questions whether to go on.
 const PACKETS_BETWEEN: u64 = 1 << 12;
+
+/// Sums of workloads that are held at most: some 50 MB. The hours of a part come in order of its
+/// captures, so they seldom are as many.
+const SUMS_MOST: usize = 100_000;
 
 /// What was read of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +34,8 @@ pub struct CaptureRows {
     options: Options,
     /// What is written, and where to.
     tables: Vec<(RowSource, DayTables)>,
+    /// Sums of workloads, which are written when there are many, or all captures are read.
+    hours: WorkloadHours,
 }
 
 impl CaptureRows {
@@ -38,7 +46,8 @@ impl CaptureRows {
             (kind, DayTables::new(folder.to_path_buf(), name, kind.layout()))
         });
         options.config.spans |= kinds.iter().any(|kind| kind.needs_spans());
-        CaptureRows { options, tables: tables.collect() }
+        let hours = WorkloadHours::new(Arc::clone(&options.config.prefixes));
+        CaptureRows { options, tables: tables.collect(), hours }
     }
 
     /// Writes the rows of a capture, which `open` opens once or twice; `check` is asked now and
@@ -59,6 +68,17 @@ impl CaptureRows {
         let packets = self.tables.iter().position(|(kind, _)| *kind == RowSource::Packets);
         if let Some(at) = packets {
             let problem = self.packets(name, open()?, at, &mut outcome.rows[at], &mut check)?;
+            outcome.problem = outcome.problem.or(problem);
+        }
+        let workloads = self.tables.iter().position(|(kind, _)| *kind == RowSource::Workloads);
+        if let Some(at) = workloads {
+            check()?;
+            let (part, errors) = open()?.history();
+            outcome.rows[at] = self.hours.add(&part);
+            if self.hours.len() >= SUMS_MOST {
+                self.write_hours()?;
+            }
+            let problem = what_is_missing(name, &Counts::default(), &errors);
             outcome.problem = outcome.problem.or(problem);
         }
         Ok(outcome)
@@ -116,11 +136,25 @@ impl CaptureRows {
         Ok(what_is_missing(name, &Counts::default(), &errors))
     }
 
+    /// Writes the sums of workloads that there are.
+    fn write_hours(&mut self) -> Result<(), TableError> {
+        let sums = self.hours.take();
+        let mut tables = self.tables.iter_mut();
+        let found = tables.find(|(kind, _)| *kind == RowSource::Workloads);
+        let Some((_, tables)) = found else { return Ok(()) };
+        for (hour, sum) in &sums {
+            let row = WorkloadRow { hour, sum };
+            tables.row(hour.hour, Layout::cells(WORKLOADS, &row))?;
+        }
+        Ok(())
+    }
+
     /// Ends all files; returns them in the order of the kinds.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn finish(self) -> Result<Vec<(RowSource, Vec<DayTable>)>, TableError> {
+    pub fn finish(mut self) -> Result<Vec<(RowSource, Vec<DayTable>)>, TableError> {
+        self.write_hours()?;
         self.tables.into_iter().map(|(kind, tables)| Ok((kind, tables.finish()?))).collect()
     }
 }

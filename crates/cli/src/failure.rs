@@ -1,5 +1,6 @@
 //! A failure as one line and an exit code.
 
+use fullpipe_kernel::Refused;
 use fullpipe_kernel::run::sandbox::SandboxError;
 use fullpipe_lab::{ExperimentError, GuestError, HostsError, LabError, LoadError, ProgramError};
 use fullpipe_link::{
@@ -37,6 +38,15 @@ impl Failure {
     /// A failure with its message: operation, subject, cause, what to try.
     pub fn new(kind: Kind, message: impl Into<Sentence>) -> Self {
         Failure { kind, message: message.into() }
+    }
+
+    /// What the kernel refuses: a privilege is missing, or the run failed.
+    pub fn of_kernel(refused: Refused) -> Self {
+        let kind = match refused.errno() {
+            Some(errno) if [1, 13].contains(&errno) => Kind::Missing,
+            _ => Kind::Run,
+        };
+        Failure::new(kind, &refused)
     }
 
     /// A failure for which another process chose this exit code.

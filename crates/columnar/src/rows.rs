@@ -3,7 +3,8 @@
 use crate::layout::Layout;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::schema::{
-    CONNECTIONS, Cell, FINDINGS, INTERVALS, PACKETS, SPANS, WHOLES, WholeRow, connection_rows,
+    CONNECTIONS, Cell, FINDINGS, INTERVALS, PACKETS, SPANS, WHOLES, WORKLOADS, WholeRow,
+    connection_rows,
 };
 
 /// What each row of a connection is of.
@@ -102,12 +103,15 @@ pub enum RowSource {
     Connection(RowKind),
     /// A packet of a connection.
     Packets,
+    /// What took the time of a host's connections in an hour, by a recording of its sockets.
+    Workloads,
 }
 
 impl RowSource {
     /// Every source.
     pub fn all() -> impl Iterator<Item = RowSource> {
-        RowKind::ALL.into_iter().map(RowSource::Connection).chain([RowSource::Packets])
+        let others = [RowSource::Packets, RowSource::Workloads];
+        RowKind::ALL.into_iter().map(RowSource::Connection).chain(others)
     }
 
     /// Its name, as options and manifests have it.
@@ -115,6 +119,7 @@ impl RowSource {
         match self {
             RowSource::Connection(kind) => kind.name(),
             RowSource::Packets => "packets",
+            RowSource::Workloads => "workloads",
         }
     }
 
@@ -123,6 +128,7 @@ impl RowSource {
         match self {
             RowSource::Connection(kind) => kind.layout(),
             RowSource::Packets => Layout::of(PACKETS),
+            RowSource::Workloads => Layout::of(WORKLOADS),
         }
     }
 

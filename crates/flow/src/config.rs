@@ -7,7 +7,9 @@ use crate::frames::KeyLog;
 use crate::limit::{CapturePoint, PathHint};
 use crate::trace::TraceBounds;
 use crate::windows::OwnWindows;
+use fullpipe_model::observe::Prefixes;
 use fullpipe_model::units::Duration;
+use std::sync::Arc;
 
 /// How to analyse.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +54,8 @@ pub struct Config {
     /// Keep the order in which each connection's time was spent
     /// ([`crate::diagnosis::DiagnosedConnection::spans`]); not by default.
     pub spans: bool,
+    /// Where peers are, for rows of workloads; nowhere by default.
+    pub prefixes: Arc<Prefixes>,
     /// How far the looks of a log of ss are apart, where it has no stamps of time.
     pub looks_every: Option<Duration>,
 }
@@ -74,6 +78,7 @@ impl Default for Config {
             keys: KeyLog::default(),
             trace: None,
             spans: false,
+            prefixes: Arc::default(),
             looks_every: None,
         }
     }

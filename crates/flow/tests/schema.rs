@@ -5,7 +5,8 @@ use fullpipe_flow::KNOWN_WINDOWS;
 use fullpipe_flow::diagnosis::HTTP2_INITIAL;
 use fullpipe_flow::schema::{
     CAPTURE_PROBLEMS, CONNECTIONS, FINDINGS, INTERVALS, LIVE_CONNECTIONS, PACKETS, RENAMED, RUNS,
-    SAMPLES, SCENARIOS, SCHEMA_VERSION, SPANS, SUB_CAUSES, TRUTH_INTERVALS, WHOLES, markdown,
+    SAMPLES, SCENARIOS, SCHEMA_VERSION, SPANS, SUB_CAUSES, TRUTH_INTERVALS, WHOLES, WORKLOADS,
+    markdown,
 };
 use std::path::Path;
 
@@ -38,6 +39,7 @@ fn the_pages_show_the_tables() {
     hold(page, "findings", &markdown(FINDINGS));
     hold(page, "sub-causes", &markdown(SUB_CAUSES));
     hold(page, "live-connections", &markdown(LIVE_CONNECTIONS));
+    hold(page, "workloads", &markdown(WORKLOADS));
     hold(page, "samples", &markdown(SAMPLES));
     hold(page, "truth", &markdown(TRUTH_INTERVALS));
     hold(page, "capture-problems", &markdown(CAPTURE_PROBLEMS));

@@ -15,7 +15,7 @@ mod past;
 mod recorder;
 mod ring;
 
-pub use past::{Gap, Past, PastGround, PastQuestion, past};
+pub use past::{Gap, Past, PastGround, PastQuestion, past, watched};
 pub use recorder::{HistoryOptions, HistoryProgress, HistoryRecorder};
 pub use ring::{HistoryRing, RingTrouble, directory};
 

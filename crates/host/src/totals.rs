@@ -1,5 +1,5 @@
 //! Time by limit and by owner, and bytes, summed over connections by process, control group and
-//! port, or by their workloads: what an exporter shows.
+//! port, by their workloads, or by where their peers are: what an exporter shows.
 //!
 //! [`Totals::look`] adds what the last look of a [`Watch`] found. The number of groups is bounded:
 //! what does not fit is summed as one more group, "other", so the sums over all groups are right
@@ -9,9 +9,12 @@
 use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::account::Owner;
 use fullpipe_model::limit::Limit;
-use fullpipe_model::observe::{ContainerRuntime, HOST, PodQos, Process, Workload, is_server_port};
+use fullpipe_model::observe::{
+    ContainerRuntime, HOST, PeerSite, PodQos, Prefixes, Process, Workload, is_server_port,
+};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// A group without busy connections for this long may be replaced.
 const RETIRE: Duration = Duration::from_secs(600);
@@ -38,11 +41,22 @@ pub enum GroupLabel {
     Pod,
     /// The pod's quality of service.
     Qos,
+    /// Where the other end is, by the table of prefixes.
+    Site,
+    /// Whose that site is.
+    Provider,
+    /// In which region it is.
+    Region,
 }
 
 impl GroupLabel {
+    /// Whether the table of prefixes says it.
+    pub const fn is_of_peer(self) -> bool {
+        matches!(self, GroupLabel::Site | GroupLabel::Provider | GroupLabel::Region)
+    }
+
     /// What it says of a connection; empty where that is not known.
-    fn of(self, process: Option<&Process>, ports: [u16; 2]) -> String {
+    fn of(self, process: Option<&Process>, ports: [u16; 2], peer: Option<&PeerSite>) -> String {
         let cgroup = process.and_then(|process| process.cgroup.as_deref());
         let workload = cgroup.map(Workload::of);
         let said = match self {
@@ -65,6 +79,9 @@ impl GroupLabel {
                 workload.and_then(|workload| workload.runtime).map(ContainerRuntime::name)
             }
             GroupLabel::Qos => workload.and_then(|workload| workload.qos).map(PodQos::name),
+            GroupLabel::Site => peer.map(|peer| peer.site.as_str()),
+            GroupLabel::Provider => peer.and_then(|peer| peer.provider.as_deref()),
+            GroupLabel::Region => peer.and_then(|peer| peer.region.as_deref()),
         };
         said.unwrap_or_default().into()
     }
@@ -86,10 +103,11 @@ impl Group {
         Group { labels, is_other: true }
     }
 
-    fn of(socket: &WatchedSocket, labels: &[GroupLabel]) -> Group {
+    fn of(socket: &WatchedSocket, labels: &[GroupLabel], prefixes: &Prefixes) -> Group {
         let (process, ports) =
             (socket.process.as_deref(), [socket.local.port(), socket.remote.port()]);
-        let labels = labels.iter().map(|label| (*label, label.of(process, ports))).collect();
+        let peer = prefixes.site(socket.remote.ip());
+        let labels = labels.iter().map(|label| (*label, label.of(process, ports, peer))).collect();
         Group { labels, is_other: false }
     }
 }
@@ -148,6 +166,7 @@ pub struct Totals {
     other: Counters,
     series_max: usize,
     labels: Vec<GroupLabel>,
+    prefixes: Arc<Prefixes>,
     before: HashMap<SocketKey, LastMoved>,
     looked: Option<Instant>,
 }
@@ -171,13 +190,15 @@ pub struct Observation {
 }
 
 impl Totals {
-    /// Counters that take at most `series_max` series, of groups that `labels` tell apart.
-    pub fn new(series_max: usize, labels: &[GroupLabel]) -> Totals {
+    /// Counters that take at most `series_max` series, of groups that `labels` tell apart; where
+    /// peers are is said by `prefixes`.
+    pub fn new(series_max: usize, labels: &[GroupLabel], prefixes: Arc<Prefixes>) -> Totals {
         Totals {
             groups: BTreeMap::new(),
             other: Counters::default(),
             series_max,
             labels: labels.to_vec(),
+            prefixes,
             before: HashMap::new(),
             looked: None,
         }
@@ -217,7 +238,8 @@ impl Totals {
                 }
             }
             if part != Counters::default() {
-                self.add(Group::of(socket, &self.labels), &part, now);
+                let group = Group::of(socket, &self.labels, &self.prefixes);
+                self.add(group, &part, now);
             }
         }
         self.before = moved;
@@ -321,7 +343,8 @@ mod tests {
     fn what_does_not_fit_is_other_until_a_group_retires() {
         let minute = |minute: u64| Instant::ZERO + Duration::from_secs(60 * minute);
         // Room for two groups of one limit, five series each.
-        let mut totals = Totals::new(Totals::OTHER_SERIES + 10, &[GroupLabel::Process]);
+        let mut totals =
+            Totals::new(Totals::OTHER_SERIES + 10, &[GroupLabel::Process], Arc::default());
         for number in 1..=3 {
             totals.add(group(number), &part(Limit::Link, 1), minute(0));
         }
@@ -363,13 +386,23 @@ mod tests {
             (Pod, uid),
             (Qos, "burstable"),
         ] {
-            assert_eq!(label.of(Some(&in_pod), [40_000, 443]), expected, "{label:?}");
+            assert_eq!(label.of(Some(&in_pod), [40_000, 443], None), expected, "{label:?}");
         }
         let of_unit = process("/system.slice/nginx.service");
-        assert_eq!(GroupLabel::Workload.of(Some(&of_unit), [1, 2]), "nginx.service");
-        assert_eq!(GroupLabel::Workload.of(Some(&process("/")), [1, 2]), "host");
-        assert_eq!(GroupLabel::Workload.of(None, [1, 2]), "host");
-        assert_eq!(Port.of(None, [40_000, 50_000]), "");
+        assert_eq!(GroupLabel::Workload.of(Some(&of_unit), [1, 2], None), "nginx.service");
+        assert_eq!(GroupLabel::Workload.of(Some(&process("/")), [1, 2], None), "host");
+        assert_eq!(GroupLabel::Workload.of(None, [1, 2], None), "host");
+        assert_eq!(Port.of(None, [40_000, 50_000], None), "");
+    }
+
+    #[test]
+    fn a_peer_is_told_by_its_prefix() {
+        let prefixes = Prefixes::parse("192.0.2.0/24,fra1,Own").unwrap();
+        let peer = prefixes.site("::ffff:192.0.2.7".parse().unwrap());
+        let said = [GroupLabel::Site, GroupLabel::Provider, GroupLabel::Region]
+            .map(|label| (label.is_of_peer(), label.of(None, [1, 2], peer)));
+        assert_eq!(said, [(true, "fra1".into()), (true, "Own".into()), (true, String::new())]);
+        assert_eq!(GroupLabel::Site.of(None, [1, 2], None), "");
     }
 
     #[test]
@@ -387,7 +420,7 @@ mod tests {
             parts in proptest::collection::vec((0_u16..40, 0_usize..8, 1_u64..100), 0..200),
             series_max in 0_usize..300,
         ) {
-            let mut totals = Totals::new(series_max, &[GroupLabel::Process]);
+            let mut totals = Totals::new(series_max, &[GroupLabel::Process], Arc::default());
             let mut expected = Bytes::ZERO;
             for (number, limit, seconds) in parts {
                 totals.add(group(number), &part(Limit::ALL[limit], seconds), Instant::ZERO);

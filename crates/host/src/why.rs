@@ -292,6 +292,7 @@ impl SeenSocket {
             namespace: self.namespace.to_string(),
             process: self.process.as_deref().cloned(),
             uid: self.uid,
+            peer_site: None,
         };
         let Target { local, remote, .. } = self.target;
         let at = own.last()?.at;

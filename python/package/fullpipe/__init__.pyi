@@ -13,7 +13,7 @@ class _Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 _Path = str | PathLike[str]
-_Rows = Literal["connections", "intervals", "findings", "spans", "packets"]
+_Rows = Literal["connections", "intervals", "findings", "spans", "packets", "workloads"]
 
 @final
 class Rows:
@@ -66,7 +66,9 @@ def analyze(
         one for each span of time of a direction, and what limited it;
         "findings": one for each limit, with what would change it; "spans": one
         for each stretch of time, with who had it and for what; "packets":
-        one for each packet of a connection.
+        one for each packet of a connection; "workloads": of parts that
+        `record --sockets` keeps, what took the time of each workload in an
+        hour, without the sites of peers.
     filter: which connections, as `analyze --filter`: "host 10.0.0.1 and port
         443".
     capture_point: at the sender or the receiver of the data, or guessed.

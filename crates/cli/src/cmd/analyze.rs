@@ -14,7 +14,7 @@ use crate::terminal::{answer_layout, language, layout, remark};
 use archive::ArchiveOptions;
 use clap::{Args, ValueEnum};
 use fullpipe_analyze::{Capture, Error, Options};
-use fullpipe_columnar::RowKind;
+use fullpipe_columnar::{RowKind, RowSource};
 use fullpipe_flow::connection::Labels;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, worst_first};
 use fullpipe_flow::schema::{CONNECTIONS, PACKETS, columns_in_short};
@@ -26,7 +26,7 @@ use fullpipe_report::connection::analysis::{Report, depth, head, remarks, table}
 use fullpipe_report::graph::{graphs, plot};
 use rows::Rows;
 use std::io::{BufWriter, StdoutLock, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,6 +43,7 @@ Examples:
   fullpipe analyze --point client=c.pcap --point gate=g1.pcap,g2.pcap --point server=s.pcap
   fullpipe analyze capture.pcap --parquet connections.parquet
   fullpipe analyze captures/ --parquet rows/ --threads 4 --problems problems.parquet
+  fullpipe analyze /var/lib/fullpipe/sockets --rows workloads --parquet fleet/host=$HOSTNAME/ --resume
   find /caps -name '*.pcap*' | fullpipe analyze --files-from - --parquet rows/ --resume
   tcpdump -i eth0 -w - tcp | fullpipe analyze -
   fullpipe why --record samples.jsonl; fullpipe analyze samples.jsonl
@@ -161,16 +162,20 @@ enum RowsOf {
     Findings,
     /// A stretch of time that one owner had for one cause.
     Spans,
+    /// What took the time of each workload of a host, hour by hour: of the folders that `record
+    /// --sockets` writes, into a folder.
+    Workloads,
 }
 
-impl From<RowsOf> for RowKind {
+impl From<RowsOf> for RowSource {
     fn from(rows: RowsOf) -> Self {
-        match rows {
+        RowSource::Connection(match rows {
+            RowsOf::Workloads => return RowSource::Workloads,
             RowsOf::Connections => RowKind::Connections,
             RowsOf::Intervals => RowKind::Intervals,
             RowsOf::Findings => RowKind::Findings,
             RowsOf::Spans => RowKind::Spans,
-        }
+        })
     }
 }
 
@@ -190,7 +195,7 @@ const TOP_OF_BOTH: usize = 5;
 
 impl Analyze {
     pub fn run(self) -> Result<u8, Failure> {
-        if let Some(target) = self.parquet.as_ref().filter(|to| self.archive.wants_folder(to)) {
+        if let Some(target) = self.parquet.as_ref().filter(|to| self.wants_folder(to)) {
             return archive::run(&self, target);
         }
         if self.both || !self.point.is_empty() {
@@ -289,6 +294,12 @@ impl Analyze {
         Options { config: self.config(), threads: self.reading.threads }
     }
 
+    /// Whether rows go into a folder.
+    fn wants_folder(&self, target: &Path) -> bool {
+        let is_of_many = RowSource::from(self.rows) == RowSource::Workloads;
+        is_of_many || self.archive.wants_folder(target)
+    }
+
     fn config(&self) -> Config {
         Config {
             labels: match self.labels {
@@ -298,7 +309,8 @@ impl Analyze {
             interval: self.interval,
             trace: (self.plot || self.html.is_some()).then(TraceBounds::default),
             spans: self.annotate.is_some()
-                || self.parquet.is_some() && RowKind::from(self.rows).needs_spans(),
+                || self.parquet.is_some() && RowSource::from(self.rows).needs_spans(),
+            prefixes: self.archive.prefixes(),
             ..self.reading.config()
         }
     }

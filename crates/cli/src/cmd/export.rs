@@ -5,6 +5,7 @@ mod otlp;
 mod push;
 
 use super::open_metrics::{self, Text};
+use super::prefixes;
 use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
 use crate::terminal::{print, remark};
@@ -15,10 +16,12 @@ use fullpipe_host::totals::{GroupLabel, Totals};
 use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_kernel::host::clock;
 use fullpipe_kernel::run::sandbox::Interrupt;
+use fullpipe_model::observe::Prefixes;
 use fullpipe_model::units::Duration;
 use push::Collector;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use tokio::net::TcpListener;
 
 /// The port by default: the one beside `serve`'s, which neither IANA nor the list of Prometheus'
@@ -38,6 +41,7 @@ Examples:
   fullpipe export --listen 127.0.0.1:9999 --interval 5s
   fullpipe export --otlp http://127.0.0.1:4318     push to a collector of OpenTelemetry
   fullpipe export --labels workload,runtime        by pod, container or systemd unit
+  fullpipe export --labels workload,site --prefixes sites.csv
   fullpipe export --once                           look three times, print the metrics, and end")]
 pub struct Export {
     /// Address and port to listen on; with port 0 a free one, which is printed.
@@ -62,13 +66,17 @@ pub struct Export {
     #[arg(long, value_name = "LABEL,..", value_delimiter = ',', value_parser = group_label())]
     #[arg(default_values = ["process", "cgroup", "port"])]
     labels: Vec<GroupLabel>,
+    /// Where peers are, for the labels site, provider and region: a CSV file with a line
+    /// prefix,site[,provider,region] for each prefix; the longest one counts.
+    #[arg(long, value_name = "FILE", value_parser = prefixes::read)]
+    prefixes: Option<Arc<Prefixes>>,
     /// Look three times, print the metrics, and end.
     #[arg(long, conflicts_with_all = ["listen", "expose", "otlp"])]
     once: bool,
 }
 
 /// The labels of --labels, with what each tells of a connection.
-const LABELS: [(&str, GroupLabel, &str); 9] = [
+const LABELS: [(&str, GroupLabel, &str); 12] = [
     ("process", GroupLabel::Process, "The name of the process"),
     ("cgroup", GroupLabel::Cgroup, "Its control group"),
     ("port", GroupLabel::Port, "The lower one of both ports, if it is below those of clients"),
@@ -82,6 +90,9 @@ const LABELS: [(&str, GroupLabel, &str); 9] = [
     ("runtime", GroupLabel::Runtime, "What runs the container: containerd, crio, docker or podman"),
     ("pod", GroupLabel::Pod, "The pod's id"),
     ("qos", GroupLabel::Qos, "The pod's quality of service: guaranteed, burstable or best_effort"),
+    ("site", GroupLabel::Site, "Where the other end is, by --prefixes"),
+    ("provider", GroupLabel::Provider, "Whose that site is, by --prefixes"),
+    ("region", GroupLabel::Region, "In which region that site is, by --prefixes"),
 ];
 
 fn group_label() -> impl TypedValueParser<Value = GroupLabel> {
@@ -105,6 +116,15 @@ fn series(text: &str) -> Result<usize, Sentence> {
     }
 }
 
+/// Why site, provider and region say nothing.
+fn no_prefixes() -> Sentence {
+    Sentence::new(
+        "export: the labels site, provider and region are told by a file of prefixes; name it with \
+         --prefixes FILE",
+        "export：site、provider 和 region 标签由前缀文件给出；请用 --prefixes FILE 指定它",
+    )
+}
+
 impl Export {
     pub fn run(self) -> Result<u8, Failure> {
         let listen = self.address()?;
@@ -117,7 +137,12 @@ impl Export {
             // Twice the same label would be no metric.
             labels.extend((!labels.contains(&label)).then_some(label));
         }
-        let exposition = Rc::new(Exposition::new(self.series_max, &labels));
+        let prefixes = self.prefixes.clone();
+        if prefixes.is_none() && labels.iter().any(|label| label.is_of_peer()) {
+            return Err(Failure::new(Kind::Usage, no_prefixes()));
+        }
+        let prefixes = prefixes.unwrap_or_default();
+        let exposition = Rc::new(Exposition::new(self.series_max, &labels, prefixes));
         let mut sampler = Sampler { watch, exposition };
         sampler.look()?;
         if self.once {

@@ -24,6 +24,20 @@ use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+/// A small file of text, of at most so many bytes.
+///
+/// # Errors
+/// It cannot be read, or is longer.
+pub fn text_of(file: &Path, longest: u64) -> std::io::Result<String> {
+    let mut text = String::new();
+    File::open(file)?.take(longest + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > longest {
+        let problem = format!("more than {} MiB", longest >> 20);
+        return Err(std::io::Error::other(problem));
+    }
+    Ok(text)
+}
+
 /// How to read captures: what `analyze` and `report` have in common.
 #[derive(Args)]
 pub struct Reading {

@@ -78,7 +78,7 @@ pub fn with_port(host: &str) -> String {
 
 /// Two stops: the first signal from now on makes the first one, and the second the second one.
 pub fn stops_on_signals() -> Result<(Stop, Stop), Failure> {
-    let first = Interrupt::on_signals().map_err(super::why::failed)?;
+    let first = Interrupt::on_signals().map_err(Failure::of_kernel)?;
     let (stop, abort) = (Stop::new(), Stop::new());
     let stops = (stop.clone(), abort.clone());
     // It waits for as long as the process lives.
@@ -104,7 +104,7 @@ pub struct HostSampler {
 impl HostSampler {
     /// Reads this host's settings.
     pub fn new() -> Result<HostSampler, Failure> {
-        let host = ThisHost::read().map_err(super::why::failed)?;
+        let host = ThisHost::read().map_err(Failure::of_kernel)?;
         Ok(HostSampler { facts: HostFacts::of(&host.settings) })
     }
 }

@@ -158,7 +158,7 @@ struct Waited {
 
 impl RecordCommand {
     pub fn run(self) -> Result<u8, Failure> {
-        let end = Interrupt::on_signals().map_err(super::why::failed)?;
+        let end = Interrupt::on_signals().map_err(Failure::of_kernel)?;
         if self.sockets {
             return sockets::run(&self, &end);
         }
@@ -259,7 +259,7 @@ impl RecordCommand {
         let mut watch = None;
         if !self.until.is_empty() {
             let opened = TriggerWatch::open(self.until.clone(), self.options(&self.host)?.filter);
-            watch = Some(opened.map_err(super::why::failed)?);
+            watch = Some(opened.map_err(Failure::of_kernel)?);
         }
         if span.is_none() && !self.is_stream() {
             let place = self.ring.as_ref().unwrap_or(&self.output);
@@ -284,7 +284,7 @@ impl RecordCommand {
                 break;
             }
             if let Some(watch) = watch.as_mut().filter(|_| triggered.is_none()) {
-                triggered = watch.look().map_err(super::why::failed)?;
+                triggered = watch.look().map_err(Failure::of_kernel)?;
                 if let Some(found) = &triggered {
                     bar.tell(found);
                     let soon = clock::now() + AFTER;

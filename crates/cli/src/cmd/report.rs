@@ -1,11 +1,13 @@
 //! `fullpipe report`: captures and lab results as one HTML file with graphs.
 
 mod captures;
+mod past;
 mod pictures;
 pub mod results;
 
 use super::analyze::both;
 use super::input::Reading;
+use super::past::PastView;
 use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
 use crate::terminal::{print, remark};
@@ -38,12 +40,13 @@ Examples:
   fullpipe report --point client=c.pcap --point gate=g1.pcap,g2.pcap --point server=s.pcap
   fullpipe report capture.pcap --svg pictures/
   fullpipe why --record samples.jsonl; fullpipe report samples.jsonl
+  fullpipe report --at 03:00 --for 10m -o night.html
   fullpipe report capture.pcap --data | jq '.connections[0].trace.server_to_client.stalls'
 
 Results of the lab have graphs where `lab run` was given --keep-captures.")]
 pub struct Report {
     /// Captures or samples (`-` is standard input), or folders of results of `lab run`.
-    #[arg(value_name = "INPUT", required_unless_present = "point")]
+    #[arg(value_name = "INPUT", required_unless_present_any = ["point", "at"], conflicts_with = "at")]
     inputs: Vec<PathBuf>,
     /// The file to write; one that exists is replaced.
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
@@ -65,18 +68,20 @@ pub struct Report {
     #[arg(long, value_name = "THEME", value_enum, default_value_t = Paper::Light)]
     theme: Paper,
     /// Treat all captures as one and sort their packets by time.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "at")]
     as_one: bool,
     /// Compare two captures of the same connections, taken at two places, as `analyze --both` does:
     /// one page with what held them, and both places' packets over one clock.
-    #[arg(long, conflicts_with_all = ["as_one", "data", "svg", "png"])]
+    #[arg(long, conflicts_with_all = ["as_one", "data", "svg", "png", "at"])]
     both: bool,
     /// A place with its capture, or the files of its ring, of two and more that packets pass one
     /// after another, either way, as `analyze --point` does: one page in which each is compared
     /// with the next.
     #[arg(long, value_name = "NAME=FILES", value_parser = both::named_point)]
-    #[arg(conflicts_with_all = ["inputs", "both", "as_one", "data", "svg", "png"])]
+    #[arg(conflicts_with_all = ["inputs", "both", "as_one", "data", "svg", "png", "at"])]
     point: Vec<both::NamedPoint>,
+    #[command(flatten)]
+    past: PastView,
     #[command(flatten)]
     reading: Reading,
 }
@@ -111,20 +116,7 @@ impl Report {
             }
             return Ok(code);
         }
-        let (folders, files): (Vec<_>, Vec<_>) =
-            self.inputs.iter().cloned().partition(|input| input.is_dir());
-        let mut page = match (&folders[..], &files[..]) {
-            (folders, []) => results::page(folders)?,
-            ([], files) => captures::page(files, self.as_one, &self.options())?,
-            _ => {
-                let problem = Sentence::new(
-                    "report: some inputs are captures and some are folders of results; \
-                     make one report for each kind",
-                    "report：输入中既有抓包又有结果文件夹；请各做一份报告",
-                );
-                return Err(Failure::new(Kind::Usage, problem));
-            }
-        };
+        let mut page = self.page()?;
         let code = code(&page);
         if self.data {
             let (json, _) = page::data(&mut page);
@@ -142,6 +134,27 @@ impl Report {
             open(&self.output)?;
         }
         Ok(code)
+    }
+
+    /// What the report shows.
+    fn page(&self) -> Result<Page, Failure> {
+        if let Some(at) = self.past.time.at {
+            return past::page(&self.past, at, &self.options());
+        }
+        let (folders, files): (Vec<_>, Vec<_>) =
+            self.inputs.iter().cloned().partition(|input| input.is_dir());
+        match (&folders[..], &files[..]) {
+            (folders, []) => results::page(folders),
+            ([], files) => captures::page(files, self.as_one, &self.options()),
+            _ => {
+                let problem = Sentence::new(
+                    "report: some inputs are captures and some are folders of results; \
+                     make one report for each kind",
+                    "report：输入中既有抓包又有结果文件夹；请各做一份报告",
+                );
+                Err(Failure::new(Kind::Usage, problem))
+            }
+        }
     }
 
     fn options(&self) -> Options {

@@ -6,7 +6,7 @@ use crate::terminal::{answer_layout, layout, print, print_json};
 use clap::{Args, ValueEnum};
 use fullpipe_flow::schema::{
     CAPTURE_PROBLEMS, CONNECTIONS, FINDINGS, INTERVALS, JsonSchema, LIVE_CONNECTIONS, PACKETS,
-    RUNS, SAMPLES, SCENARIOS, SPANS, SUB_CAUSES, WHOLES,
+    RUNS, SAMPLES, SCENARIOS, SPANS, SUB_CAUSES, WHOLES, WORKLOADS,
 };
 use fullpipe_report::{Column, Table, table::paragraph};
 
@@ -53,6 +53,8 @@ enum SchemaKind {
     FindingRow,
     /// A row of Parquet and Python with `--rows spans`: a stretch of time, whose it was
     SpanRow,
+    /// A row of Parquet with `--rows workloads`: what took the time of a workload in an hour
+    WorkloadRow,
     /// A row of `analyze --problems`: a capture that was not read to its end
     Problem,
 }
@@ -119,6 +121,7 @@ impl SchemaKind {
             SchemaKind::IntervalRow => JsonSchema::of_rows(&what, WHOLES).and_rows(INTERVALS),
             SchemaKind::FindingRow => JsonSchema::of_rows(&what, WHOLES).and_rows(FINDINGS),
             SchemaKind::SpanRow => JsonSchema::of_rows(&what, WHOLES).and_rows(SPANS),
+            SchemaKind::WorkloadRow => JsonSchema::of_rows(&what, WORKLOADS),
             SchemaKind::Problem => JsonSchema::of_rows(&what, CAPTURE_PROBLEMS),
         }
     }

@@ -109,8 +109,8 @@ impl Serve {
         let reload =
             Reload { keys: self.keys, keyring: daemon.keyring(), destinations: self.destinations };
         let hangup = reload.has_files().then(Interrupt::on_hangup).transpose();
-        let hangup = hangup.map_err(super::why::failed)?;
-        let end = Interrupt::new().map_err(super::why::failed)?;
+        let hangup = hangup.map_err(Failure::of_kernel)?;
+        let end = Interrupt::new().map_err(Failure::of_kernel)?;
         let limits = ResponderLimits { runs: self.tests.into(), longest: self.longest };
         let tests = Responder::new(sampler, limits);
         let recordings = RecordService::new(packets, RecordLimits::default());

@@ -127,7 +127,7 @@ impl Test {
             (Some(file), Some(server)) => Some(Keys { own: private_key(file)?, server }),
             _ => None,
         };
-        let interrupt = Interrupt::on_signals().map_err(super::why::failed)?;
+        let interrupt = Interrupt::on_signals().map_err(Failure::of_kernel)?;
         let sampler = HostSampler::new()?;
         let client = Client::new(&with_port(&self.host), keys.as_ref(), self.connect_timeout)
             .map_err(|error| failure(error.into()))?;

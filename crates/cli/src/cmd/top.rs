@@ -12,9 +12,11 @@ mod marks;
 mod row;
 mod screen;
 mod terminal;
+mod then;
 mod view;
 mod words;
 
+use crate::cmd::past::{PastView, When, tell};
 use crate::failure::{Failure, Kind};
 use crate::sentence::Sentence;
 use crate::terminal::{charset, language, print};
@@ -25,6 +27,7 @@ use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_kernel::host::clock;
 use fullpipe_kernel::process::suspend::Suspension;
 use fullpipe_kernel::run::sandbox::Interrupt;
+use fullpipe_model::observe::Prefixes;
 use fullpipe_model::units::{Duration, Instant};
 use keys::Keys;
 use ratatui_core::buffer::Buffer;
@@ -34,6 +37,7 @@ use row::Snapshot;
 use screen::Screen;
 use std::io::IsTerminal;
 use std::net::IpAddr;
+use std::sync::Arc;
 use terminal::TakenTerminal;
 use view::{Request, Sort, View};
 
@@ -52,12 +56,14 @@ Examples:
   fullpipe top
   fullpipe top --port 443 --sort rate
   fullpipe top --process nginx --interval 2s
+  fullpipe top --prefixes sites.csv      with the site of each peer
+  fullpipe top --at 03:00 --for 10m      what `record --sockets` kept of that time
   fullpipe top --once                    one picture as text, for pipes and logs
 
 NO_COLOR=1 switches colours off. For the reasons and remedies of one connection see `fullpipe why`.")]
 pub struct Top {
     /// Time between two looks, 100ms to 60s.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval, conflicts_with = "at")]
     interval: Duration,
     /// Order: lost, rate, retransmitted, process or address.
     #[arg(long, value_name = "ORDER", value_enum, default_value = "lost")]
@@ -78,6 +84,12 @@ pub struct Top {
     /// Only connections of processes with this in their name or command.
     #[arg(long, value_name = "NAME")]
     process: Option<String>,
+    /// Where peers are, to be shown beside their addresses: a CSV file with a line
+    /// prefix,site[,provider,region] for each prefix; the longest one counts.
+    #[arg(long, value_name = "FILE", value_parser = super::prefixes::read)]
+    prefixes: Option<Arc<Prefixes>>,
+    #[command(flatten)]
+    past: PastView,
     /// Look three times, print one picture as text, and end.
     #[arg(long)]
     once: bool,
@@ -97,6 +109,9 @@ pub fn interval(text: &str) -> Result<Duration, Sentence> {
 
 /// How long the screen waits for a key before it looks whether a signal came.
 const KEY_WAIT: Duration = Duration::from_millis(200);
+
+/// How long a picture of the past stands.
+const STILL: Duration = Duration::from_secs(3600);
 
 /// Width of the one picture where there is no terminal.
 const PLAIN_WIDTH: u16 = 80;
@@ -119,14 +134,37 @@ impl Top {
             ));
         }
         let interrupt = Interrupt::on_signals().map_err(run_failed)?;
+        if let Some(at) = self.past.time.at {
+            return self.run_then(at, &interrupt);
+        }
         let watch = Watch::open(Namespaces::All)
             .map_err(|refused| Failure::new(Kind::Missing, Sentence::from(&refused).of("top")))?;
         let view = View { sort: self.sort, filter: self.filter(), ..View::default() };
         if self.once {
             self.print_once(watch, &view, &interrupt)
         } else {
-            self.show(watch, view, &interrupt)
+            let prefixes = self.prefixes.clone().unwrap_or_default();
+            let next = clock::now();
+            let watched = Some((watch, prefixes));
+            let contents = ScreenContents { watched, snapshot: Snapshot::default(), view, next };
+            self.show(contents, self.interval, &interrupt)
         }
+    }
+
+    /// Shows a time that is past, and then says what is missing of it.
+    fn run_then(&self, at: When, interrupt: &Interrupt) -> Result<u8, Failure> {
+        let prefixes = self.prefixes.clone().unwrap_or_default();
+        let then = then::read(&self.past, at, &self.filter(), &prefixes)?;
+        let view = View { sort: self.sort, ..View::default() };
+        let code = if self.once {
+            self.print_picture(then.snapshot, &view)?
+        } else {
+            let (snapshot, next) = (then.snapshot, clock::now());
+            let contents = ScreenContents { watched: None, snapshot, view, next };
+            self.show(contents, then.ground.looks_each, interrupt)?
+        };
+        tell(&then.ground, then.more, then.asked);
+        Ok(code)
     }
 
     /// Which connections are shown first: all that is given must hold.
@@ -154,40 +192,40 @@ impl Top {
             }
             watch.look().map_err(run_failed)?;
         }
-        let mut snapshot = live::snapshot(&watch);
+        let prefixes = self.prefixes.clone().unwrap_or_default();
+        self.print_picture(live::snapshot(&watch, &prefixes), view)
+    }
+
+    /// Prints a picture as text.
+    fn print_picture(&self, mut snapshot: Snapshot, view: &View) -> Result<u8, Failure> {
         snapshot.rows.truncate(PLAIN_ROWS);
         let width = console::Term::stdout().size_checked().map_or(PLAIN_WIDTH, |(_, width)| width);
         // Each connection takes at most three lines.
         let height = view.rows(&snapshot).len().max(1) * 3 + FRAME_LINES;
         let area = Rect::new(0, 0, width, u16::try_from(height).unwrap_or(u16::MAX));
         let mut picture = Buffer::empty(area);
-        let screen = Screen { has_keys: false, ..self.screen(&snapshot, view, false) };
+        let screen = screen(&snapshot, view, self.interval);
+        let screen = Screen { has_keys: false, ..screen };
         draw(&mut picture, &screen);
         print(&text(&picture))?;
         Ok(0)
     }
 
-    fn screen<'a>(
-        &'a self,
-        snapshot: &'a Snapshot,
-        view: &'a View,
-        has_colour: bool,
-    ) -> Screen<'a> {
-        let (interval, charset, language) = (self.interval, charset(), language());
-        Screen { snapshot, view, interval, charset, language, has_colour, has_keys: true }
-    }
-
-    fn show(self, watch: Watch, view: View, interrupt: &Interrupt) -> Result<u8, Failure> {
+    fn show(
+        &self,
+        mut shown: ScreenContents,
+        interval: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<u8, Failure> {
         let suspension = Suspension::on_signal().map_err(run_failed)?;
         let has_colour = console::colors_enabled();
         let mut terminal = TakenTerminal::take()?;
         let keys = Keys::read();
-        let mut shown = ScreenContents::new(watch, view);
         loop {
             if interrupt.is_set() {
                 return Ok(Failure::code(Kind::Interrupted));
             }
-            let mut request = shown.look(self.interval)?;
+            let mut request = shown.look(interval)?;
             if suspension.is_requested() {
                 request = Some(Request::Suspend);
             }
@@ -216,36 +254,44 @@ impl Top {
             }
             shown.view.settle(&shown.snapshot);
             shown.add_facts();
-            let screen = self.screen(&shown.snapshot, &shown.view, has_colour);
+            let screen = Screen { has_colour, ..screen(&shown.snapshot, &shown.view, interval) };
             terminal.draw(|buffer| draw(buffer, &screen))?;
         }
     }
 }
 
+/// A screen without colours.
+fn screen<'a>(snapshot: &'a Snapshot, view: &'a View, interval: Duration) -> Screen<'a> {
+    let (charset, language) = (charset(), language());
+    Screen { snapshot, view, interval, charset, language, has_colour: false, has_keys: true }
+}
+
 /// What the screen shows, and when it looks again.
 struct ScreenContents {
-    watch: Watch,
+    /// What is looked at, and where peers are; nothing of a time that is past.
+    watched: Option<(Watch, Arc<Prefixes>)>,
     snapshot: Snapshot,
     view: View,
     next: Instant,
 }
 
 impl ScreenContents {
-    fn new(watch: Watch, view: View) -> ScreenContents {
-        ScreenContents { watch, snapshot: Snapshot::default(), view, next: clock::now() }
-    }
-
     /// Looks if it is time, and then asks to be drawn; what is held stays as it is.
     fn look(&mut self, interval: Duration) -> Result<Option<Request>, Failure> {
         let now = clock::now();
         if now < self.next {
             return Ok(None);
         }
-        self.watch.look().map_err(run_failed)?;
+        let Some((watch, prefixes)) = &mut self.watched else {
+            // It is drawn once; keys do the rest.
+            self.next = now + STILL;
+            return Ok(Some(Request::Draw));
+        };
+        watch.look().map_err(run_failed)?;
         // After a pause of the whole process it does not catch up.
         self.next = (self.next + interval).max(now);
         if !self.view.is_paused {
-            self.snapshot = live::snapshot(&self.watch);
+            self.snapshot = live::snapshot(watch, prefixes);
         }
         Ok(Some(Request::Draw))
     }
@@ -255,10 +301,11 @@ impl ScreenContents {
         if self.view.page != view::Page::Details || self.view.is_paused {
             return;
         }
+        let Some((watch, _)) = &self.watched else { return };
         let selected = self.view.selected;
         let row = self.snapshot.rows.iter_mut().find(|row| Some(row.id) == selected);
         if let Some(row) = row
-            && let Some(socket) = live::socket(&self.watch, row.id)
+            && let Some(socket) = live::socket(watch, row.id)
         {
             row.facts = live::facts(socket);
         }

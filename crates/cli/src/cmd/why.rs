@@ -3,11 +3,9 @@
 mod files;
 mod past;
 mod url;
-mod when;
 
-pub(super) use past::not_read;
-
-use crate::cmd::waits;
+use crate::cmd::past::{PastTime, span};
+use crate::cmd::{prefixes, waits};
 use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
 use crate::terminal::{answer_layout, print, print_json, remark};
@@ -22,17 +20,18 @@ use fullpipe_flow::schema::Version;
 use fullpipe_host::history::PastGround;
 use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_host::{Found, WhyOptions};
+use fullpipe_kernel::host::clock;
 use fullpipe_kernel::run::sandbox::Interrupt;
-use fullpipe_kernel::{Refused, host::clock};
-use fullpipe_model::units::{Duration, Instant, ParseError, column};
+use fullpipe_model::observe::Prefixes;
+use fullpipe_model::units::{Duration, Instant, column};
 use fullpipe_report::connection::{account, live};
 use fullpipe_transfer::Timing;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use url::Looked;
-use when::{When, when};
 
 /// Say why this host's connections are slow: what limits each, since when, and which end must act.
 ///
@@ -53,11 +52,12 @@ Examples:
   fullpipe why --watch --parquet connections.parquet
   fullpipe why --at 03:00 --for 10m
   fullpipe why --at -1h --for 5m --cgroup nginx.service
+  fullpipe why --prefixes sites.csv
   fullpipe why --watch")]
 pub struct Why {
     /// Download this for some seconds, as `get` does, and say what limits that: http:// or
     /// https://, through the proxies that the environment names.
-    #[arg(value_name = "URL", conflicts_with_all = ["filter", "pid", "port", "peer", "cgroup", "watch"])]
+    #[arg(value_name = "URL", conflicts_with_all = ["filter", "pid", "port", "peer", "cgroup", "watch", "at"])]
     url: Option<String>,
     /// Trust the certificates in FILE (PEM) instead of this machine's.
     #[arg(long, value_name = "FILE", requires = "url")]
@@ -85,14 +85,8 @@ pub struct Why {
     /// Connections within this host as well.
     #[arg(long)]
     loopback: bool,
-    /// Answer for this time, from what `fullpipe record --sockets` kept: 03:00 (the last one, by
-    /// the clocks here), 2026-11-30T03:00:00Z, or -10m.
-    #[arg(long, value_name = "WHEN", value_parser = when, allow_hyphen_values = true)]
-    #[arg(conflicts_with_all = ["url", "watch", "namespaces"])]
-    at: Option<When>,
-    /// The folder of that recording [default: where `record --sockets` writes].
-    #[arg(long, value_name = "DIR", requires = "at")]
-    ring: Option<PathBuf>,
+    #[command(flatten)]
+    past: PastTime,
     /// How long to follow the connections, or how much of a recording to tell [default: 3s, with
     /// --at 10m].
     #[arg(long = "for", value_name = "TIME", value_parser = span)]
@@ -101,10 +95,10 @@ pub struct Why {
     #[arg(long, value_name = "COUNT", default_value_t = 32, value_parser = most())]
     most: u16,
     /// Which network namespaces to look into.
-    #[arg(long, value_name = "WHICH", value_enum, default_value_t = Which::All)]
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = Which::All, conflicts_with = "at")]
     namespaces: Which,
     /// Look again and again, until Ctrl-C.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "at")]
     watch: bool,
     /// Also write the samples as JSON lines to FILE, which `report` and `analyze` read (columns:
     /// the guide, "samples").
@@ -114,6 +108,10 @@ pub struct Why {
     /// guide, "a live connection").
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
+    /// Where peers are, to be shown beside their addresses: a CSV file with a line
+    /// prefix,site[,provider,region] for each prefix; the longest one counts.
+    #[arg(long, value_name = "FILE", value_parser = prefixes::read)]
+    prefixes: Option<Arc<Prefixes>>,
     /// Print JSON; with --watch one document a line.
     #[arg(long)]
     json: bool,
@@ -158,29 +156,14 @@ struct WhyDocument<'a> {
     recorded: Option<&'a PastGround>,
 }
 
-/// Bounds of --for: a verdict needs some round trips, and samples are kept in memory.
-const SPAN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3600));
 /// The most of what is followed: a recording has a hundredth of its samples.
 const FOLLOWED_MOST: Duration = Duration::from_secs(600);
 /// How long connections are followed without --for.
 const FOLLOWED: Duration = Duration::from_secs(3);
 
-fn span(text: &str) -> Result<Duration, Sentence> {
-    let span: Duration = text.parse().map_err(|error: ParseError| Sentence::from(&error))?;
-    let (least, most) = SPAN;
-    if (least..=most).contains(&span) {
-        Ok(span)
-    } else {
-        Err(Sentence::new(
-            format!("{span} must be between {least} and {most}"),
-            format!("{span} 须在 {least} 与 {most} 之间"),
-        ))
-    }
-}
-
 impl Why {
     pub fn run(self) -> Result<u8, Failure> {
-        if let Some(at) = self.at {
+        if let Some(at) = self.past.at {
             return past::run(&self, at);
         }
         if self.followed_for() > FOLLOWED_MOST {
@@ -190,16 +173,17 @@ impl Why {
             );
             return Err(Failure::new(Kind::Usage, told));
         }
-        let interrupt = Interrupt::on_signals().map_err(failed)?;
+        let interrupt = Interrupt::on_signals().map_err(Failure::of_kernel)?;
         // A file that cannot be written is told before anything is watched.
         let mut files = Files::begin(self.record.as_deref(), self.parquet.as_deref())?;
         let namespaces = match self.namespaces {
             Which::All => Namespaces::All,
             Which::Own => Namespaces::Own,
         };
-        let mut watch = Watch::open(namespaces).map_err(failed)?;
+        let mut watch = Watch::open(namespaces).map_err(Failure::of_kernel)?;
         loop {
             let mut look = self.look(&mut watch, &interrupt)?;
+            self.name_sites(&mut look.found);
             let looked = clock::now() + clock::realtime_offset();
             // A download that failed before anything could be seen is told by its error alone.
             if look.failure.is_none() || !look.is_empty() {
@@ -256,7 +240,15 @@ impl Why {
             bar.set_position(passed.as_micros());
         });
         bar.finish_and_clear();
-        Ok(Looked { found: found.map_err(failed)?, ..Looked::default() })
+        Ok(Looked { found: found.map_err(Failure::of_kernel)?, ..Looked::default() })
+    }
+
+    /// Says where peers are.
+    fn name_sites(&self, found: &mut Found) {
+        let Some(prefixes) = &self.prefixes else { return };
+        for connection in found.followed.iter_mut().map(|one| &mut one.connection) {
+            connection.peer_site = prefixes.site(connection.answer.remote.ip()).cloned();
+        }
     }
 
     fn followed_for(&self) -> Duration {
@@ -344,7 +336,7 @@ impl Why {
         }
         if !connections.is_empty() {
             text += &live::render(&connections, &look.found.machine, layout);
-        } else if self.at.is_some() {
+        } else if self.past.at.is_some() {
             text += &nothing_then(&look.found, layout.language);
         } else if self.url.is_none() {
             text += &format!("{}\n", nothing(&look.found, self.has_loopback(), layout.language));
@@ -470,14 +462,6 @@ fn bar(span: Duration) -> ProgressBar {
     let style =
         ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(span.as_micros()).with_style(style.progress_chars("=> "))
-}
-
-pub(super) fn failed(refused: Refused) -> Failure {
-    let kind = match refused.errno() {
-        Some(errno) if [1, 13].contains(&errno) => Kind::Missing,
-        _ => Kind::Run,
-    };
-    Failure::new(kind, &refused)
 }
 
 #[cfg(test)]

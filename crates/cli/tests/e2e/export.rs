@@ -18,6 +18,7 @@ pub const CASES: &[Case] = &[
     ("time_is_counted_by_limit", &[], time_is_counted_by_limit),
     ("a_pod_is_told_by_its_control_group", IN_GROUPS, a_pod_is_told_by_its_control_group),
     ("series_are_bounded", &[], series_are_bounded),
+    ("a_peer_is_told_by_its_prefix", &[], a_peer_is_told_by_its_prefix),
     ("addresses_that_others_reach_are_refused", &[], addresses_that_others_reach_are_refused),
     ("otlp_is_pushed_again_after_a_refusal", &[], otlp_is_pushed_again_after_a_refusal),
     ("prometheus_scrapes_it", &[Need::Program("prometheus"), CURL], prometheus_scrapes_it),
@@ -119,6 +120,49 @@ fn a_pod_is_told_by_its_control_group() {
     let held = value(&text, &["fullpipe_tcp_limited_seconds_total", "limit=\"receive", &told]);
     assert!(held.is_some_and(|held| held >= 0.35), "{text}");
     assert!(!text.contains("process_executable_name"), "{text}");
+}
+
+/// By the longest prefix, by `export`, `why` and `top`; a file that is wrong is refused with its
+/// place.
+fn a_peer_is_told_by_its_prefix() {
+    let (_stalled, port) = on_a_low_port();
+    let program = Program::new();
+    let file = |text: &str| std::fs::write(program.work().join("sites.csv"), text).unwrap();
+    file("prefix,region,site\n127.0.0.0/8,eu,\"here, or\"\n127.0.0.1,,\"this one\"\n::/0,,all\n");
+    let given = ["--prefixes", "sites.csv"];
+    let labels = "site,provider,region";
+    let text = once(&program, &[&["--labels", labels], &given[..]].concat()).out;
+    let told = "peer_site=\"this one\",peer_provider=\"\",peer_region=\"\"";
+    let held = value(&text, &["fullpipe_tcp_limited_seconds_total", "limit=\"receive", told]);
+    assert!(held.is_some_and(|held| held >= 0.35), "{text}");
+    let port = port.to_string();
+    let asked = [&["why", "--port", &port, "--for", "1s"], &given[..]].concat();
+    let shown = program.run(&asked);
+    assert!(shown.out.contains(&format!("127.0.0.1:{port} this one")), "{shown:?}");
+    let json = program.run(&[&asked[..], &["--json"]].concat()).json();
+    let sites: BTreeSet<String> = json["connections"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["peer_site"].to_string())
+        .collect();
+    assert_eq!(sites, BTreeSet::from([json!({ "site": "this one" }).to_string()]), "{json:#}");
+    let top = program.run(&[&["top", "--once", "--interval", "300ms"], &given[..]].concat());
+    assert!(top.out.contains("this one"), "{top:?}");
+    for (text, expected) in [
+        ("127.0.0.0/8,a\n127.0.0.1/8,b\n", "line 2, column 1: 127.0.0.1/8 has bits behind"),
+        ("127.0.0.0/8,a\n127.0.0.0/8,a\n", "line 2, column 1: 127.0.0.0/8 stands in line 1, too"),
+    ] {
+        file(text);
+        for command in ["export", "why", "top"] {
+            let refused = program.run(&[&[command], &given[..]].concat());
+            assert_eq!(refused.code, Some(2), "{refused:?}");
+            assert!(refused.err.contains(expected), "{refused:?}");
+        }
+    }
+    let refused = program.run(&["export", "--once", "--labels", "site"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("name it with --prefixes FILE"), "{refused:?}");
 }
 
 fn series_are_bounded() {

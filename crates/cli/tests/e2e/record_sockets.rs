@@ -77,6 +77,7 @@ fn what_sockets_did_is_answered_later() {
     // Samples a second apart are told as such by whoever reads them.
     let again = program.run(&["analyze", "then.jsonl", "--json"]).json();
     assert_eq!(again["connections"][0]["limits"][0]["limit"], "receive_window", "{again:#}");
+    shown_by_the_others(&program, connection);
     // For people: a sentence, in each language, with what is missing of an hour.
     let words = [&at[..2], &["-1h", "--for", "1h", "--ring", "ring", "--port", "5001"]].concat();
     let hour = program.run(&words);
@@ -89,6 +90,37 @@ fn what_sockets_did_is_answered_later() {
     let before = program.run(&["why", "--at", "-3h", "--ring", "ring"]);
     assert_eq!(before.code, Some(1), "{before:?}");
     assert!(before.err.contains("nothing was recorded from"), "{before:?}");
+}
+
+/// The same time as a picture, as a report and as rows of a fleet: the same ends, the same limit.
+fn shown_by_the_others(program: &Program, connection: &serde_json::Value) {
+    let at = ["--at", "-9s", "--for", "9s", "--ring", "ring"];
+    let top = program.run(&[&["top", "--once", "--port", "5001"], &at[..]].concat());
+    assert_eq!(top.code, Some(0), "{top:?}");
+    for part in ["local", "remote"].map(|end| connection[end].as_str().unwrap()) {
+        assert!(top.out.contains(part), "{part}: {top:?}");
+    }
+    assert!(top.out.contains("receive window") && top.out.contains("9 s from 2"), "{top:?}");
+    let report = ["report", "--data", "--filter", "port 5001"];
+    let drawn = program.run(&[&report[..], &at].concat());
+    assert_eq!(drawn.code, Some(0), "{drawn:?}");
+    let page = drawn.json();
+    assert_eq!(page["connections"][0]["facts"]["limits"][0]["limit"], "receive_window", "{page:#}");
+    assert!(page["connections"][0]["trace"].is_object(), "{page:#}");
+    let none = program.run(&["report", "--data", "--at", "-3h", "--ring", "ring"]);
+    assert_eq!(none.code, Some(1), "{none:?}");
+    assert!(none.err.contains("report: nothing was recorded from"), "{none:?}");
+    let refused = program.run(&["top", "--once", "--at", "-9s", "--interval", "2s"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let rows = ["analyze", "ring", "--rows", "workloads", "--parquet", "rows"];
+    let told = program.run(&rows);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    let days = fs::read_dir(program.work().join("rows")).unwrap();
+    let days =
+        days.filter(|day| day.as_ref().unwrap().file_name().to_string_lossy().starts_with("day="));
+    assert!(days.count() >= 1 && told.err.contains("captures"), "{told:?}");
+    let again = program.run(&[&rows[..], &["--resume"]].concat());
+    assert_eq!((again.code, again.err == told.err), (Some(0), true), "{again:?}");
 }
 
 /// Whoever is killed leaves whole parts and nothing else, and the next one goes on.

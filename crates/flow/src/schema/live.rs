@@ -5,7 +5,7 @@ use crate::diagnosis::live::LiveConnection;
 use crate::finding::Remedy;
 use crate::finding::words;
 use fullpipe_model::limit::End;
-use fullpipe_model::observe::{Process, Workload};
+use fullpipe_model::observe::{PeerSite, Process, Workload};
 use fullpipe_model::units::Instant;
 
 /// Rows of live connections.
@@ -29,7 +29,10 @@ type C = Column<LiveConnections>;
 const NO_ACCOUNT: &str = "this host receives, or its kernel is too old";
 const HIDDEN: &str = "it may not be known: another user's process";
 
-const fn of_process(
+const NO_SITE: &str = "no prefix has it, or none were given";
+const NO_MORE: &str = "the file does not say";
+
+const fn of_part(
     name: &'static str,
     at: &'static str,
     null: &'static str,
@@ -41,6 +44,10 @@ const fn of_process(
 
 fn process<'r>(row: &LiveRow<'r>, get: impl FnOnce(&'r Process) -> Option<&'r str>) -> Cell<'r> {
     Cell::word(row.connection.process.as_ref().and_then(get))
+}
+
+fn site<'r>(row: &LiveRow<'r>, get: impl FnOnce(&'r PeerSite) -> Option<&'r str>) -> Cell<'r> {
+    Cell::word(row.connection.peer_site.as_ref().and_then(get))
 }
 
 const fn role(end: End) -> &'static str {
@@ -190,16 +197,16 @@ pub static LIVE_CONNECTIONS: &[C] = &[
         Cell::Number(row.connection.process.as_ref().map(|process| process.pid.into()))
     })
     .at(Place::At("process.pid")),
-    of_process("process_name", "process.name", HIDDEN, "its name", |row| {
+    of_part("process_name", "process.name", HIDDEN, "its name", |row| {
         process(row, |process| Some(&process.name))
     }),
-    of_process("process_command", "process.command", HIDDEN, "what was started", |row| {
+    of_part("process_command", "process.command", HIDDEN, "what was started", |row| {
         process(row, |process| Some(&process.command))
     }),
-    of_process("cgroup", "process.cgroup", "it has none, or is hidden", "its control group", |row| {
+    of_part("cgroup", "process.cgroup", "it has none, or is hidden", "its control group", |row| {
         process(row, |process| process.cgroup.as_deref())
     }),
-    of_process(
+    of_part(
         "container",
         "process.container",
         "it is in none, or is hidden",
@@ -218,4 +225,13 @@ pub static LIVE_CONNECTIONS: &[C] = &[
         },
     )
     .at(Place::Rows),
+    of_part("peer_site", "peer_site.site", NO_SITE, "where the other end is, by the file of prefixes", |row| {
+        site(row, |site| Some(&site.site))
+    }),
+    of_part("peer_provider", "peer_site.provider", NO_MORE, "whose that site is", |row| {
+        site(row, |site| site.provider.as_deref())
+    }),
+    of_part("peer_region", "peer_site.region", NO_MORE, "in which region it is", |row| {
+        site(row, |site| site.region.as_deref())
+    }),
 ];

@@ -17,6 +17,7 @@
 //! * [`INTERVALS`], [`FINDINGS`], [`SUB_CAUSES`]: parts of a connection's JSON;
 //!   [`WHOLES`]: what they are parts of, before them in rows.
 //! * [`LIVE_CONNECTIONS`]: a connection of this host and what limits it, a row of `fullpipe why`.
+//! * [`WORKLOADS`]: what took the time of a workload of a host in an hour, a row of a fleet.
 //! * [`SAMPLES`]: an observation of a socket.
 //! * [`TRUTH_INTERVALS`]: what limited a run, as its kernel knew it.
 //! * [`CAPTURE_PROBLEMS`]: a capture of an archive that was not read to its end.
@@ -34,6 +35,7 @@ mod run;
 mod sample;
 mod table;
 mod truth;
+mod workload;
 
 pub use cell::{Cell, Kind};
 pub use connection::{CONNECTIONS, ConnectionRow, Connections, connection_rows};
@@ -48,6 +50,7 @@ pub use run::{Clock, RUNS, RunRow, Runs, SCENARIOS, Scenarios};
 pub use sample::{SAMPLES, Samples};
 pub use table::{Column, Object, Place, Record, csv_header, csv_line};
 pub use truth::{TRUTH_INTERVALS, TruthIntervals};
+pub use workload::{WORKLOADS, WorkloadRow, Workloads};
 
 pub use crate::version::{SCHEMA_VERSION, Version, Versioned};
 

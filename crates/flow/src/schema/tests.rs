@@ -8,7 +8,7 @@ use crate::limit::{Candidate, Limit};
 use crate::schema::RunRow;
 use crate::{Analyzer, Config};
 use fullpipe_model::limit::End;
-use fullpipe_model::observe::Process;
+use fullpipe_model::observe::{PeerSite, Process};
 use fullpipe_model::observe::{Phase, Reason, Sample, SocketMemory, TcpInfo, TcpState, Wait};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use serde_json::Value;
@@ -107,6 +107,7 @@ fn names_are_distinct() {
     distinct(LIVE_CONNECTIONS);
     distinct(TRUTH_INTERVALS);
     distinct(CAPTURE_PROBLEMS);
+    distinct(WORKLOADS);
 }
 
 #[test]
@@ -212,9 +213,16 @@ fn a_live_connection_in_json_is_its_table() {
     };
     let answer = seen.answer().unwrap();
     assert!(answer.lifetime.is_some());
-    for process in [Some(process), None] {
-        let connection =
-            LiveConnection { answer: answer.clone(), namespace: "host".into(), process, uid: 0 };
+    let site = |region: Option<&str>| PeerSite {
+        site: "fra1".into(),
+        provider: None,
+        region: region.map(str::to_owned),
+    };
+    for (process, peer_site) in
+        [(Some(process), Some(site(Some("eu")))), (None, Some(site(None))), (None, None)]
+    {
+        let (answer, namespace) = (answer.clone(), "host".into());
+        let connection = LiveConnection { answer, namespace, process, uid: 0, peer_site };
         let json = serde_json::to_value(&connection).unwrap();
         let row = LiveRow { looked: Instant::from_nanos(7), connection: &connection };
         hold(LIVE_CONNECTIONS, &row, &json, "");
@@ -231,6 +239,43 @@ fn a_live_connection_in_json_is_its_table() {
             assert!(PARTS.contains(&key.as_str()) || named.contains(&key.as_str()), "{key}");
         }
     }
+}
+
+/// Of a workload, of one whose process is hidden, and of the whole host.
+#[test]
+fn rows_of_workloads_say_what_they_are_of() {
+    use crate::diagnosis::live::{WorkloadHour, WorkloadPart, WorkloadSum};
+    let part = WorkloadPart {
+        workload: Some("nginx.service".into()),
+        process: Some("nginx".into()),
+        port: Some(443),
+        site: Some(PeerSite { site: "fra1".into(), provider: None, region: Some("eu".into()) }),
+        role: "sender",
+        owner: "client_host",
+        cause: "receive_window",
+    };
+    let hidden =
+        WorkloadPart { workload: None, process: None, port: None, site: None, ..part.clone() };
+    let second = Duration::from_secs;
+    let sum =
+        WorkloadSum { time: second(3), lost: second(2), bytes: Bytes::new(5), watched: second(60) };
+    let absent = |of: Option<WorkloadPart>, host: Option<&str>| -> Vec<&str> {
+        let hour = Instant::from_nanos(7);
+        let hour = WorkloadHour { host: host.map(Into::into), hour, of };
+        let row = WorkloadRow { hour: &hour, sum: &sum };
+        let cells = WORKLOADS.iter().map(|column| (column, (column.get)(&row)));
+        let held = cells.inspect(|(column, cell)| assert_eq!(cell.kind(), column.kind));
+        let absent = held.filter(|(column, cell)| {
+            let is_absent = serde_json::to_value(cell).unwrap().is_null();
+            assert!(!is_absent || !column.null.is_empty(), "{}", column.name);
+            is_absent
+        });
+        absent.map(|(column, _)| column.name).collect()
+    };
+    assert_eq!(absent(Some(part), Some("h1")), ["peer_provider", "watched_us"]);
+    assert_eq!(absent(None, None).len(), WORKLOADS.len() - 4);
+    let of_hidden = absent(Some(hidden), Some("h1"));
+    assert!(of_hidden.contains(&"workload") && !of_hidden.contains(&"cause"), "{of_hidden:?}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub use coverage::Gap;
 use super::HistoryError;
 use super::ring::parts_between;
 use crate::machine::{Counters, offload_named};
+use crate::watch::{SocketKey, WatchedSocket};
 use crate::why::{Followed, Found, is_loopback, worst_first};
 use coverage::gaps;
 use flate2::read::MultiGzDecoder;
@@ -44,6 +45,15 @@ pub struct PastQuestion<'q> {
     pub loopback: bool,
     /// How many connections to tell at most, those that lost most first.
     pub most: usize,
+}
+
+/// A connection of an answer as [`crate::watch::Watch`] would have shown it then: where its time
+/// went, look by look.
+pub fn watched(one: &Followed) -> Option<WatchedSocket> {
+    let socket = one.note.socket.as_deref()?;
+    let key = SocketKey { namespace: socket.namespace_inode, cookie: socket.cookie };
+    let process = one.connection.process.clone();
+    WatchedSocket::of_samples(key, &socket.namespace, process, socket.uid, &one.samples)
 }
 
 /// What a recording tells of a time.

@@ -120,6 +120,26 @@ impl WatchedSocket {
         new
     }
 
+    /// A connection as it would have been watched, by the samples that were kept of it, in order of
+    /// time. Nothing of it is forgotten; `None` without samples.
+    pub(crate) fn of_samples(
+        key: SocketKey,
+        namespace: &str,
+        process: Option<Process>,
+        uid: u32,
+        samples: &[Sample],
+    ) -> Option<WatchedSocket> {
+        let kept = KeptLooks { moments: samples.len().max(1), ..KeptLooks::HISTORY };
+        let mut looks = samples.iter().map(|sample| {
+            let (sample, cookie) = (sample.clone(), key.cookie);
+            HostSocket { sample, cookie, inode: None, uid, cgroup: None }
+        });
+        let mut socket = WatchedSocket::new(key, namespace.into(), looks.next()?, 0, kept);
+        looks.for_each(|look| socket.note(look, 0, kept));
+        socket.process = process.map(Arc::new);
+        Some(socket)
+    }
+
     /// Takes the sample of another look.
     pub(super) fn note(&mut self, socket: HostSocket, look: u64, kept: KeptLooks) {
         let HostSocket { sample, inode, cgroup, .. } = socket;

@@ -1,4 +1,5 @@
-//! What a kernel says of a socket: samples, its options, who has it open, what its packets pass.
+//! What a kernel says of a socket: samples, its options, who has it open, what its packets pass;
+//! and where its peer is, by a table of prefixes.
 //!
 //! A [`Sample`] is what `ss -tinm` shows in one line: the queues, [`TcpInfo`] (`INET_DIAG_INFO`, or
 //! `getsockopt(TCP_INFO)`) and [`SocketMemory`] (`INET_DIAG_SKMEMINFO`). The shells fetch the bytes
@@ -11,6 +12,7 @@
 mod egress;
 mod line;
 mod memory;
+mod prefixes;
 mod process;
 mod reasons;
 mod socket_options;
@@ -23,6 +25,7 @@ mod workload;
 pub use egress::{Class, Egress, Qdisc};
 pub use line::{ParseSampleError, is_line};
 pub use memory::{ParseMemoryError, SocketMemory};
+pub use prefixes::{PeerSite, Prefixes, PrefixesError};
 pub use process::Process;
 pub use reasons::{Phase, Reason, Reasons, Wait};
 pub use socket_options::SocketOptions;

@@ -42,7 +42,7 @@ pub fn render(connections: &[LiveConnection], machine: &[Explanation], layout: L
             process(connection),
             answer.local.to_string(),
             direction(answer.role, layout).into(),
-            answer.remote.to_string(),
+            peer(connection),
             figure::mbit_per_s(answer.goodput),
             account::waited(answer, layout.language)
                 .unwrap_or_else(|| layout.language.headline(&answer.headline)),
@@ -134,7 +134,8 @@ fn explain(connection: &LiveConnection, layout: Layout) -> String {
     let answer = &connection.answer;
     let (labels, language) = (layout.labels(), layout.language);
     let way = direction(answer.role, layout);
-    let title = format!("{} {way} {} ({})", answer.local, answer.remote, process(connection));
+    let (peer, process) = (peer(connection), process(connection));
+    let title = format!("{} {way} {peer} ({process})", answer.local);
     let mut lines = vec![layout.paint(Tone::Heading, &crate::table::escape::in_line(&title))];
     let mut line =
         |first: &str, words: &str| lines.push(paragraph::fill(first, words, layout.width));
@@ -188,6 +189,15 @@ fn process(connection: &LiveConnection) -> String {
     match &connection.process {
         Some(process) => format!("{} {}", process.name, process.pid),
         None => "-".into(),
+    }
+}
+
+/// The other end's address, with its site where that is known.
+fn peer(connection: &LiveConnection) -> String {
+    let address = connection.answer.remote;
+    match &connection.peer_site {
+        Some(place) => format!("{address} {}", place.site),
+        None => address.to_string(),
     }
 }
 

@@ -4,6 +4,7 @@
 mod progress;
 
 use super::Analyze;
+use crate::cmd::prefixes;
 use crate::cmd::stored::Stored;
 use crate::failure::{Failure, Kind};
 use crate::sentence::{Sentence, either};
@@ -16,9 +17,11 @@ use fullpipe_archive::{
 use fullpipe_columnar::{Layout, RowSource};
 use fullpipe_flow::schema::{CAPTURE_PROBLEMS, CaptureProblem, SCHEMA_VERSION};
 use fullpipe_kernel::run::sandbox::Interrupt;
+use fullpipe_model::observe::Prefixes;
 use progress::ArchiveProgress;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What concerns an archive only.
 #[derive(Args)]
@@ -34,9 +37,18 @@ pub struct ArchiveOptions {
     /// of a line on standard error.
     #[arg(long, value_name = "FILE", requires = "parquet")]
     problems: Option<PathBuf>,
+    /// Where peers are, for the rows of --rows workloads: a CSV file with a line
+    /// prefix,site[,provider,region] for each prefix; the longest one counts.
+    #[arg(long, value_name = "FILE", requires = "parquet", value_parser = prefixes::read)]
+    prefixes: Option<Arc<Prefixes>>,
 }
 
 impl ArchiveOptions {
+    /// Where peers are.
+    pub fn prefixes(&self) -> Arc<Prefixes> {
+        self.prefixes.clone().unwrap_or_default()
+    }
+
     /// Whether `target` of --parquet is a folder of rows, and no file.
     pub fn wants_folder(&self, target: &Path) -> bool {
         let is_asked = self.files_from.is_some() || self.resume || self.problems.is_some();
@@ -87,8 +99,8 @@ fn check(analyze: &Analyze, folder: &Path) -> Result<(), Failure> {
     }
     if folder.exists() && !folder.is_dir() {
         return usage(
-            "it is a file; --files-from, --resume and --problems need a folder",
-            "它是文件；--files-from、--resume 和 --problems 需要文件夹",
+            "it is a file; --files-from, --resume, --problems and --rows workloads need a folder",
+            "它是文件；--files-from、--resume、--problems 和 --rows workloads 需要文件夹",
         );
     }
     Ok(())
@@ -107,7 +119,7 @@ fn settings(analyze: &Analyze) -> RowSettings {
 }
 
 fn kind_of(analyze: &Analyze) -> RowSource {
-    if analyze.packets { RowSource::Packets } else { RowSource::Connection(analyze.rows.into()) }
+    if analyze.packets { RowSource::Packets } else { analyze.rows.into() }
 }
 
 /// The terminal's side of a run: Ctrl-C ends it, a bar shows it.

@@ -2,8 +2,9 @@
 
 use super::{Analyze, buffered_out};
 use crate::cmd::stored::Stored;
-use crate::failure::Failure;
-use fullpipe_columnar::RowKind;
+use crate::failure::{Failure, Kind};
+use crate::sentence::Sentence;
+use fullpipe_columnar::{RowKind, RowSource};
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::schema::{CONNECTIONS, Versioned, connection_rows, csv_header, csv_line};
 use fullpipe_report::table::escape;
@@ -33,7 +34,9 @@ impl Rows {
     pub fn new(analyze: &Analyze) -> Result<Self, Failure> {
         Ok(match &analyze.parquet {
             Some(file) => {
-                let kind = RowKind::from(analyze.rows);
+                let RowSource::Connection(kind) = analyze.rows.into() else {
+                    return Err(Failure::new(Kind::Usage, no_file()));
+                };
                 Rows::Parquet(kind, Box::new(Stored::new(file, &kind.layout())?))
             }
             None if analyze.csv => Rows::Csv {
@@ -86,6 +89,14 @@ impl Rows {
             Rows::Parquet(_, stored) => stored.finish(),
         }
     }
+}
+
+/// Why rows of many recordings are no file.
+fn no_file() -> Sentence {
+    Sentence::new(
+        "analyze: --rows workloads needs a folder: give --parquet one, with `/` at its end",
+        "analyze：--rows workloads 需要文件夹：请给 --parquet 一个以 `/` 结尾的文件夹",
+    )
 }
 
 fn print_lines(

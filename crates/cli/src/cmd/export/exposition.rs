@@ -6,6 +6,7 @@
 
 use fullpipe_host::totals::{Counters, Group, GroupLabel, Observation, Totals};
 use fullpipe_model::limit::Limit;
+use fullpipe_model::observe::Prefixes;
 use fullpipe_model::units::Duration;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
@@ -38,9 +39,10 @@ pub struct Exposition {
 }
 
 impl Exposition {
-    /// Nothing counted yet; at most `series_max` series in all, which `labels` tell apart.
-    pub fn new(series_max: usize, labels: &[GroupLabel]) -> Exposition {
-        let totals = Totals::new(series_max.saturating_sub(FIXED_SERIES), labels);
+    /// Nothing counted yet; at most `series_max` series in all, which `labels` tell apart; where
+    /// peers are is said by `prefixes`.
+    pub fn new(series_max: usize, labels: &[GroupLabel], prefixes: Arc<Prefixes>) -> Exposition {
+        let totals = Totals::new(series_max.saturating_sub(FIXED_SERIES), labels, prefixes);
         let totals = Arc::new(Mutex::new(totals));
         let mut registry = Registry::with_prefix("fullpipe");
         let (goodput, lost) = (Histogram::new(GOODPUT), Histogram::new(LOST));
@@ -183,5 +185,8 @@ const fn name(label: GroupLabel) -> &'static str {
         GroupLabel::Runtime => "container_runtime",
         GroupLabel::Pod => "k8s_pod_uid",
         GroupLabel::Qos => "k8s_pod_qos_class",
+        GroupLabel::Site => "peer_site",
+        GroupLabel::Provider => "peer_provider",
+        GroupLabel::Region => "peer_region",
     }
 }

@@ -180,6 +180,9 @@ fn point(labels: &[Label], now: Instant) -> Value {
                 "container_runtime" => "container.runtime",
                 "k8s_pod_uid" => "k8s.pod.uid",
                 "k8s_pod_qos_class" => "k8s.pod.qos_class",
+                "peer_site" => "peer.site",
+                "peer_provider" => "peer.provider",
+                "peer_region" => "peer.region",
                 "network_io_direction" => "network.io.direction",
                 other => other,
             };

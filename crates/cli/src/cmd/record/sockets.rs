@@ -1,7 +1,7 @@
 //! `record --sockets`: the host's flight recorder.
 
 use super::RecordCommand;
-use crate::cmd::why::not_read;
+use crate::cmd::past::not_read;
 use crate::failure::Failure;
 use crate::sentence::either;
 use crate::terminal::{print_json, remark};

@@ -72,7 +72,7 @@ struct Watched {
 
 impl ShowStatus {
     pub fn run(self) -> Result<u8, Failure> {
-        let interrupt = Interrupt::on_signals().map_err(super::super::why::failed)?;
+        let interrupt = Interrupt::on_signals().map_err(Failure::of_kernel)?;
         let controls = match self.control {
             Some(control) => vec![control],
             None => monitor::running()?,

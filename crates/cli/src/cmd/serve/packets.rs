@@ -18,7 +18,7 @@ impl HostPackets {
     pub fn new() -> Result<HostPackets, Failure> {
         let filter = PacketFilter::tcp(Keep::Headers);
         let opened = PacketRing::open_own("every device", 0, &filter, packet_ring::MEMORY);
-        opened.map_err(crate::cmd::why::failed)?;
+        opened.map_err(Failure::of_kernel)?;
         Ok(HostPackets(()))
     }
 }

@@ -1,6 +1,6 @@
 //! One connection: its rate and limits over time, the time of each limit, and its figures.
 
-use super::list::{arrow, process};
+use super::list::{arrow, names};
 use super::marks::{columns, fitting, letter, style};
 use super::row::{Row, share};
 use super::screen::Screen;
@@ -48,15 +48,15 @@ pub fn page<'a>(screen: &Screen, width: u16, room: usize) -> (Line<'a>, Vec<Line
 
 fn addresses<'a>(screen: &Screen, row: &Row, width: usize) -> (Line<'a>, Vec<Line<'a>>) {
     let (charset, role) = (screen.charset, words::role(screen.language, row.role));
-    let (arrow, process) = (arrow(row.role, charset), process(row));
+    let (arrow, names) = (arrow(row.role, charset), names(row));
     let both = format!("{} {arrow} {}", row.local, row.remote);
-    let title = format!("{both}  {role}  {process}");
+    let title = format!("{both}  {role}  {names}");
     if cells(&title) <= width {
         return (Line::raw(title), Vec::new());
     }
     let below = vec![
         Line::raw(fitting(&format!("{arrow} {}", row.remote), width, charset)),
-        Line::raw(format!("{role}  {process}")),
+        Line::raw(format!("{role}  {names}")),
     ];
     (Line::raw(fitting(&row.local.to_string(), width, charset)), below)
 }

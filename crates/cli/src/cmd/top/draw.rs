@@ -105,7 +105,8 @@ mod tests {
     use fullpipe_flow::account::{AccountPart, Cause, Owner};
     use fullpipe_flow::connection::filter::LiveFilter;
     use fullpipe_model::limit::Limit;
-    use fullpipe_model::units::Duration;
+    use fullpipe_model::observe::PeerSite;
+    use fullpipe_model::units::{Duration, Instant};
     use fullpipe_report::Charset;
     use proptest::prelude::*;
     use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -153,6 +154,22 @@ mod tests {
             drawn(40, 10, &View::default(), &Snapshot { rows: vec![longest()], ..snapshot() });
         assert!(text.contains("[2001:db8:") && text.contains("]:65535"), "{text}");
         assert!(text.contains('…'), "{text}");
+    }
+
+    #[test]
+    fn a_time_that_is_past_and_a_peers_site_are_named() {
+        let (from, span) =
+            (Instant::from_nanos(1_795_998_000_000_000_000), Duration::from_secs(600));
+        let site = PeerSite { site: "fra\u{9b}1".into(), provider: None, region: None };
+        let rows = vec![Row { site: Some(site), ..row() }];
+        let snapshot = Snapshot { rows, then: Some((from, span)), ..snapshot() };
+        let text = drawn(80, 24, &View::default(), &snapshot);
+        let title = text.lines().next().unwrap();
+        assert!(title.contains(&format!("{span} from 2026-11-30T00:20:00Z")), "{text}");
+        assert!(!title.contains("every"), "{text}");
+        let line = text.lines().nth(3).unwrap();
+        assert!(line.contains("10.0.0.2:443  fra") && line.ends_with("curl 4711"), "{text}");
+        assert!(!text.contains('\u{9b}'), "{text}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub fn row() -> Row {
         id: (1, 1),
         local: "10.0.0.1:40000".parse().unwrap(),
         remote: "10.0.0.2:443".parse().unwrap(),
+        site: None,
         role: End::Sender,
         process: process(4711, "curl", "curl -T file https://10.0.0.2/"),
         rate: "55.05MB/s".parse().unwrap(),
@@ -41,6 +42,7 @@ pub fn longest() -> Row {
         id: (1, 2),
         local: "[2001:db8:aaaa:bbbb:cccc:dddd:eeee:1111]:54321".parse().unwrap(),
         remote: "[2001:db8:1111:2222:3333:4444:5555:6666]:65535".parse().unwrap(),
+        site: None,
         role: End::Receiver,
         process: process(4_194_304, "fifteen-letters", "/usr/bin/fifteen-letters"),
         rate: "112MB/s".parse().unwrap(),
@@ -62,6 +64,7 @@ pub fn snapshot() -> Snapshot {
         id: (2, 3),
         local: "127.0.0.1:8080".parse().unwrap(),
         remote: "127.0.0.1:50000".parse().unwrap(),
+        site: None,
         process: None,
         rate: Rate::ZERO,
         times: vec![(Limit::ReceiverApplication, Duration::from_secs(10))],
@@ -72,6 +75,7 @@ pub fn snapshot() -> Snapshot {
         rows: vec![unknown, fast, row()],
         connections: 1034,
         namespaces: 2,
+        then: None,
         hidden: Hidden::default(),
     }
 }

@@ -25,10 +25,14 @@ const NARROW: u16 = 60;
 pub fn title<'a>(screen: &Screen, width: u16) -> Line<'a> {
     let (snapshot, view) = (screen.snapshot, screen.view);
     let language = screen.language;
-    let mut text = format!("fullpipe top  {}", words::counted(language, snapshot));
-    let pace = match view.is_paused {
-        true => words::of(language).paused.into(),
-        false => words::every(language, screen.interval),
+    // Of which time it is, is never left out.
+    let then =
+        snapshot.then.map_or_else(String::new, |(from, span)| words::then(language, from, span));
+    let mut text = format!("fullpipe top  {then}{}", words::counted(language, snapshot));
+    let pace = match (snapshot.then, view.is_paused) {
+        (Some(_), _) => String::new(),
+        (None, true) => words::of(language).paused.into(),
+        (None, false) => words::every(language, screen.interval),
     };
     let order = words::ordered(language, view.sort);
     let mut only = String::new();
@@ -140,8 +144,8 @@ fn longest(language: Language, row: &Row) -> &'static str {
     }
 }
 
-/// `local → remote` for a sender, `local ← remote` for a receiver, then the process: one line, or
-/// two where it does not fit.
+/// `local → remote` for a sender, `local ← remote` for a receiver, then site and process: one
+/// line, or two where it does not fit.
 fn address_lines(screen: &Screen, row: &Row, width: u16) -> Vec<String> {
     let width = usize::from(width);
     let indent = if width < usize::from(NARROW) { 2 } else { 6 };
@@ -150,12 +154,13 @@ fn address_lines(screen: &Screen, row: &Row, width: u16) -> Vec<String> {
     let arrow = arrow(row.role, screen.charset);
     let (local, remote) = (row.local.to_string(), row.remote.to_string());
     let both = format!("{local} {arrow} {remote}");
+    let names = names(row);
     let with_process = |address: &str| {
         let left = room.saturating_sub(address.chars().count() + 2);
-        let process = fitting(&process(row), left, screen.charset);
-        format!("{pad}{address}  {process}").trim_end().to_string()
+        let names = fitting(&names, left, screen.charset);
+        format!("{pad}{address}  {names}").trim_end().to_string()
     };
-    if both.chars().count() + 2 + process(row).chars().count() <= room {
+    if both.chars().count() + 2 + names.chars().count() <= room {
         return vec![with_process(&both)];
     }
     let remote = fitting(&remote, room.saturating_sub(arrow.chars().count() + 1), screen.charset);
@@ -173,9 +178,11 @@ pub fn arrow(role: End, charset: Charset) -> &'static str {
     }
 }
 
-/// `curl 4711`; empty if it is not known.
-pub fn process(row: &Row) -> String {
-    row.process.as_ref().map_or_else(String::new, |process| {
-        format!("{} {}", escape::in_line(&process.name), process.pid)
-    })
+/// The peer's site and the process, as far as they are known: `fra1  curl 4711`.
+pub fn names(row: &Row) -> String {
+    let site = row.site.iter().map(|place| escape::in_line(&place.site).into_owned());
+    let process = row.process.iter();
+    let process =
+        process.map(|process| format!("{} {}", escape::in_line(&process.name), process.pid));
+    site.chain(process).collect::<Vec<String>>().join("  ")
 }

@@ -4,24 +4,26 @@ use super::row::{Hidden, Id, Moment, Row, Snapshot};
 use fullpipe_flow::account::Cause;
 use fullpipe_host::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_model::limit::Limit;
-use fullpipe_model::observe::{Sample, TcpInfo};
+use fullpipe_model::observe::{Prefixes, Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration};
 
-/// The connections as the last look found them.
-pub fn snapshot(watch: &Watch) -> Snapshot {
+/// The connections as the last look found them, with where their peers are.
+pub fn snapshot(watch: &Watch, prefixes: &Prefixes) -> Snapshot {
     let (namespaces, hidden_namespaces) = watch.namespaces();
     Snapshot {
-        rows: watch.busy().into_iter().map(row).collect(),
+        rows: watch.busy().into_iter().map(|socket| row(socket, prefixes)).collect(),
         connections: watch.connections(),
         namespaces,
         hidden: Hidden {
             namespaces: hidden_namespaces,
             has_processes: watch.has_hidden_processes(),
         },
+        then: None,
     }
 }
 
-fn row(socket: &WatchedSocket) -> Row {
+/// What the list shows of a connection.
+pub fn row(socket: &WatchedSocket, prefixes: &Prefixes) -> Row {
     let mut times: Vec<(Limit, Duration)> =
         socket.times().all().filter(|(_, time)| *time > Duration::ZERO).collect();
     times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
@@ -36,6 +38,7 @@ fn row(socket: &WatchedSocket) -> Row {
         id: (socket.key.namespace, socket.key.cookie),
         local: socket.local,
         remote: socket.remote,
+        site: prefixes.site(socket.remote.ip()).cloned(),
         role: socket.role(),
         process: socket.process.clone(),
         rate: socket.rate(),

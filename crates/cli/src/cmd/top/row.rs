@@ -3,8 +3,8 @@
 use fullpipe_flow::account::AccountPart;
 use fullpipe_flow::connection::filter::LiveFilter;
 use fullpipe_model::limit::{End, Limit};
-use fullpipe_model::observe::Process;
-use fullpipe_model::units::{Duration, Rate};
+use fullpipe_model::observe::{PeerSite, Process};
+use fullpipe_model::units::{Duration, Instant, Rate};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ pub struct Snapshot {
     pub namespaces: usize,
     /// What cannot be seen.
     pub hidden: Hidden,
+    /// Since when it was so, since 1970, and for how long; nothing of what is now.
+    pub then: Option<(Instant, Duration)>,
 }
 
 /// What only root sees.
@@ -42,6 +44,8 @@ pub struct Row {
     pub local: SocketAddr,
     /// The other end.
     pub remote: SocketAddr,
+    /// Where that is, by the table of prefixes.
+    pub site: Option<PeerSite>,
     /// Which end this is.
     pub role: End,
     /// The process, if known.

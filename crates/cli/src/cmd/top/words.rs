@@ -2,9 +2,10 @@
 
 use super::row::{Hidden, Snapshot};
 use super::view::Sort;
+use crate::cmd::past::calendar;
 use fullpipe_flow::Language;
 use fullpipe_model::limit::{Cause, End, Limit};
-use fullpipe_model::units::{Duration, Rate};
+use fullpipe_model::units::{Duration, Instant, Rate};
 use ratatui_core::text::Span;
 
 /// What stands on the screen without numbers.
@@ -110,6 +111,15 @@ pub fn every(language: Language, interval: Duration) -> String {
     match language {
         Language::English => format!(", every {interval}"),
         Language::Chinese => format!("，每 {interval}"),
+    }
+}
+
+/// Of which time it is.
+pub fn then(language: Language, from: Instant, span: Duration) -> String {
+    let from = calendar(from);
+    match language {
+        Language::English => format!("{span} from {from}: "),
+        Language::Chinese => format!("{from} 起的 {span}："),
     }
 }
 

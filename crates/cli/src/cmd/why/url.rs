@@ -2,7 +2,6 @@
 //! socket and, where that is permitted, by its packets.
 
 use super::super::get::{of_environment, of_get};
-use super::failed;
 use crate::failure::Failure;
 use fullpipe_host::watch::Watch;
 use fullpipe_host::{Captured, Found, Packets, why_one};
@@ -73,7 +72,7 @@ pub fn why(
     let request = request(url, trust, span);
     let stop = Stop::new();
     // Set when the first byte is there, or none will be.
-    let begun = Interrupt::new().map_err(failed)?;
+    let begun = Interrupt::new().map_err(Failure::of_kernel)?;
     let (send, receive) = mpsc::channel::<Told>();
     let (mut looked, ends) = std::thread::scope(|scope| {
         let (request, stopped, begins) = (&request, &stop, &begun);
@@ -103,7 +102,7 @@ pub fn why(
         }
         let began = ends.filter(|_| looked.timing.is_some() && !is_interrupted);
         let followed = began.map(|(local, remote)| {
-            why_one(watch, local, remote, span, interrupt, tick).map_err(failed)
+            why_one(watch, local, remote, span, interrupt, tick).map_err(Failure::of_kernel)
         });
         stop.stop();
         let got = downloading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

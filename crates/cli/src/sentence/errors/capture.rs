@@ -5,6 +5,7 @@ use fullpipe_analyze::Error;
 use fullpipe_flow::capture::ReadError;
 use fullpipe_flow::connection::filter::{FilterError, FilterProblem};
 use fullpipe_flow::{KeyLogError, WindowsError};
+use fullpipe_model::observe::PrefixesError;
 use fullpipe_model::observe::tool_result::ParseResultError;
 
 impl From<&Error> for Sentence {
@@ -110,6 +111,37 @@ impl From<&WindowsError> for Sentence {
                 format!("第 {line} 行：`{key}` 为空、太长，或含有终端不显示的字符")
             }
             WindowsError::Empty => "其中没有 [[window]]".into(),
+        };
+        told(error, chinese)
+    }
+}
+
+impl From<&PrefixesError> for Sentence {
+    fn from(error: &PrefixesError) -> Sentence {
+        let chinese = match error {
+            PrefixesError::Csv { line, problem } => format!("第 {line} 行：{problem}"),
+            PrefixesError::Header { line, column, text } => format!(
+                "第 {line} 行第 {column} 列：'{text}' 不是列名，或重复出现；列名有 prefix、site、provider、region，\
+                 前两个必须给出"
+            ),
+            PrefixesError::Columns { line, columns } => {
+                format!("第 {line} 行：有 {columns} 列；应为 prefix,site[,provider,region]")
+            }
+            PrefixesError::Prefix { line, column, text } => format!(
+                "第 {line} 行第 {column} 列：'{text}' 不是前缀；请写成 192.0.2.0/24 或 2001:db8::/32"
+            ),
+            PrefixesError::Bits { line, column, text, meant } => {
+                format!("第 {line} 行第 {column} 列：{text} 在其长度之后还有位；请写成 {meant}")
+            }
+            PrefixesError::Name { line, column } => {
+                format!("第 {line} 行第 {column} 列：名称为空、太长，或含有终端不显示的字符")
+            }
+            PrefixesError::Twice { line, column, text, first } => {
+                format!("第 {line} 行第 {column} 列：{text} 在第 {first} 行已经出现；请只留一个")
+            }
+            PrefixesError::Empty => {
+                "其中没有前缀；请为每个前缀写一行：prefix,site[,provider,region]".into()
+            }
         };
         told(error, chinese)
     }

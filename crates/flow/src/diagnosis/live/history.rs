@@ -222,6 +222,7 @@ impl PastSocket {
             namespace: socket.namespace.clone(),
             process: socket.process.clone(),
             uid: socket.uid,
+            peer_site: None,
         };
         Some(PastAnswer { connection, samples, other, note })
     }
@@ -236,4 +237,4 @@ impl NotedGroup {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -9,6 +9,7 @@
 mod cause;
 mod history;
 mod host;
+mod hours;
 mod looks;
 mod note;
 mod path;
@@ -19,6 +20,7 @@ pub use history::{
     PastAnswer,
 };
 pub use host::HostFacts;
+pub use hours::{WorkloadHour, WorkloadHours, WorkloadPart, WorkloadSum};
 pub use looks::{connections_of_looks, connections_of_results};
 pub use note::{Note, NotedGroup, NotedSocket};
 pub use recording::connections;
@@ -33,7 +35,7 @@ use crate::limit::{
 };
 use fullpipe_model::limit::End;
 use fullpipe_model::observe::tool_result::TestProgram;
-use fullpipe_model::observe::{Process, Sample, SocketOptions, TcpInfo};
+use fullpipe_model::observe::{PeerSite, Process, Sample, SocketOptions, TcpInfo};
 use fullpipe_model::tune::{HostSettings, MeasuredPath};
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
 use std::borrow::Cow;
@@ -207,6 +209,9 @@ pub struct LiveConnection {
     pub process: Option<Process>,
     /// The user who opened it.
     pub uid: u32,
+    /// Where its other end is, by a table of prefixes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer_site: Option<PeerSite>,
 }
 
 /// The least length of an interval.

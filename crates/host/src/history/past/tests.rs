@@ -50,6 +50,19 @@ fn what_was_recorded_is_answered() {
     assert!(answer.time >= Duration::from_secs(3), "{:?}", answer.time);
     assert!(one.samples.is_sorted_by(|a, b| a.at < b.at) && one.other.len() > 2);
     assert_eq!(one.connection.process.as_ref().unwrap().pid, std::process::id());
+    // Watched look by look, it is the same: all of its time, and all that it moved.
+    let socket = watched(one).unwrap();
+    let times = socket.times();
+    assert!(socket.is_busy() && socket.moments().len() == one.samples.len() - 1);
+    assert!(
+        times.whole() <= answer.time
+            && times.of(answer.limit).as_secs_f64() > 0.5 * times.whole().as_secs_f64(),
+        "{times:?}"
+    );
+    let [first, last] = [one.samples.first(), one.samples.last()].map(|sample| {
+        sample.and_then(|sample| sample.info.as_ref()?.bytes_acked).unwrap_or_default()
+    });
+    assert_eq!(socket.moved().0, last.saturating_sub(first));
     assert!(told.ground.gaps.is_empty() && told.ground.lost > Duration::ZERO, "{:?}", told.ground);
     assert!(told.found.connections >= 2 && told.ground.unreadable.is_empty());
     // Of a time before, nothing is known, and that is told.

@@ -27,6 +27,7 @@ const EGRESS_MOST: usize = 8;
 
 /// What does not change while this process lives.
 pub(super) struct Machine {
+    host: String,
     boot: String,
     kernel: Option<KernelVersion>,
     vendor: String,
@@ -34,7 +35,10 @@ pub(super) struct Machine {
 
 impl Machine {
     pub(super) fn read() -> Machine {
+        // Who reads it later may not be on this machine.
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         Machine {
+            host: host.trim().into(),
             boot: records::boot_id(),
             kernel: Host::read().kernel_version(),
             vendor: vendor().trim().into(),
@@ -129,6 +133,7 @@ impl OpenPart {
         self.hosts.push(HostNote {
             at: clock::now(),
             offset: self.offset,
+            host: machine.host.clone(),
             boot: machine.boot.clone(),
             kernel: machine.kernel,
             vendor: machine.vendor.clone(),

@@ -4,7 +4,7 @@ use fullpipe_flow::diagnosis::live::Acts;
 use fullpipe_flow::diagnosis::live::Answer;
 use fullpipe_flow::finding::{Headline, Remedy};
 use fullpipe_flow::limit::{Candidate, Evidence, Interval, Source, Verdict};
-use fullpipe_model::observe::Process;
+use fullpipe_model::observe::{PeerSite, Process};
 use fullpipe_model::units::{Instant, Rate};
 
 /// A verdict of this confidence.
@@ -53,6 +53,7 @@ fn connection(acts: Acts, role: End) -> LiveConnection {
             container: None,
         }),
         uid: 0,
+        peer_site: None,
     }
 }
 
@@ -64,6 +65,16 @@ fn the_peer_is_told_from_this_host_and_nothing_is_obeyed() {
     assert!(!text.contains('\u{1b}'), "a process's name is shown, not obeyed: {text}");
     let here = render(&[connection(Acts::Here, End::Receiver)], &[], Layout::default());
     assert!(here.contains("who must act: this host"), "{here}");
+}
+
+#[test]
+fn the_peer_has_its_site_beside_its_address_and_that_is_not_obeyed_either() {
+    let mut known = connection(Acts::Peer, End::Sender);
+    let site = PeerSite { site: "fra\u{9b}1".into(), provider: None, region: None };
+    known.peer_site = Some(site);
+    let text = render(&[known], &[], Layout::default());
+    assert_eq!(text.matches("192.0.2.1:443 fra").count(), 2, "table and reasons: {text}");
+    assert!(!text.contains('\u{9b}'), "{text}");
 }
 
 #[test]

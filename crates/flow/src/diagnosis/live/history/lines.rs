@@ -93,6 +93,9 @@ pub struct HostNote {
     /// What leads from the clock of samples to the calendar.
     #[serde(rename = "offset_ns")]
     pub offset: ClockOffset,
+    /// The name of the machine; empty where its recorder did not write it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub host: String,
     /// The kernel's name of this boot: counters of another one began anew.
     pub boot: String,
     /// The kernel's version, where it is known.

@@ -4,9 +4,9 @@ use fullpipe_model::observe::{Process, TcpInfo, TcpState};
 use fullpipe_model::units::{Bytes, Duration, Window};
 use proptest::prelude::*;
 
-const OFFSET: ClockOffset = ClockOffset::new(Duration::from_secs(1_700_000_000));
+pub(crate) const OFFSET: ClockOffset = ClockOffset::new(Duration::from_secs(1_700_000_000));
 
-fn second(second: u64) -> Instant {
+pub(crate) fn second(second: u64) -> Instant {
     Instant::from_nanos(second * 1_000_000_000)
 }
 
@@ -68,7 +68,11 @@ fn note(at: u64, cookie: u64, process: Option<&str>) -> String {
 }
 
 /// A part with a socket's samples of these seconds.
-fn part(boot: &str, seconds: std::ops::Range<u64>, process: Option<&str>) -> Vec<String> {
+pub(crate) fn part(
+    boot: &str,
+    seconds: std::ops::Range<u64>,
+    process: Option<&str>,
+) -> Vec<String> {
     let mut lines = vec![host(seconds.start, boot)];
     let looks = seconds.clone().map(|at| {
         let (at, length) = (second(at), Duration::from_secs(1));
@@ -142,6 +146,7 @@ fn every_kind_of_line_is_read_as_it_is_written() {
     let host = HostNote {
         at: second(3),
         offset: OFFSET,
+        host: "h1".into(),
         boot: "x".into(),
         kernel: "6.12".parse().ok(),
         vendor: "QEMU".into(),
