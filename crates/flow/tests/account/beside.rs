@@ -4,6 +4,7 @@ use super::{AT_CLIENT, parts, text};
 use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, note_others};
 use fullpipe_flow::{Analyzer, Config};
+use fullpipe_model::units::Duration;
 use std::fmt::Write;
 
 /// Both connections, the first one's packets in `control`, the other's in `data`.
@@ -82,6 +83,22 @@ fn near_misses_keep_somebody_waiting() {
     assert!(thinks(&both(&asks(2000), &asks(2000))), "the other one moves no more");
     let alone = both(&asks(2000), AT_CLIENT);
     assert!(thinks(&alone), "the other one moves nothing");
+    // The first one stops in the middle, and its client waits until the capture ends.
+    let stops = format!(
+        "{AT_CLIENT}
+        0.100 < .  1:1001    ack 1 win 512
+        0.100 > .  1:1       ack 1001 win 512
+        0.120 < .  1001:2001 ack 1 win 512
+        0.120 > .  1:1       ack 2001 win 512"
+    );
+    let ends = format!(
+        "{AT_CLIENT}
+        9.000 > P. 1:101     ack 1 win 512
+        9.040 < .  1:1       ack 101 win 512"
+    );
+    let waits = both(&stops, &ends);
+    let lost = waits[0].account().unwrap().lost;
+    assert!(lost > Duration::from_secs(8), "nothing moves meanwhile: {lost}");
 }
 
 #[test]

@@ -106,7 +106,8 @@ fn accompanies(connection: &DiagnosedConnection, group: &[Moved]) -> bool {
         return false;
     }
     let (id, begin) = (connection.connection.id, connection.connection.start);
-    let end = begin + connection.connection.duration;
+    // Somebody may wait until the capture ends.
+    let end = begin + account.time;
     let least = payload(connection).saturating_mul(OTHERS_BYTES);
     let others = group.iter().filter(|one| one.id != id && one.bytes > least);
     let mut others: Vec<&Moved> =
