@@ -27,6 +27,7 @@ mod confidence;
 mod decide;
 mod judge;
 mod least;
+mod pace;
 mod percentiles;
 mod policed;
 mod proof;
@@ -43,11 +44,12 @@ pub use confidence::{Coverage, SURE_FROM, Source};
 pub use judge::{
     BoostedTrees, CLASSES, LEAF, LIMITS, NODE, POLICER, Reason, Traits, half, pack, softmax,
 };
+pub use pace::Pace;
 pub use policed::Policed;
 pub use receiver::from_receiver;
 pub(crate) use samples::is_overtaken;
 pub use samples::{from_looks, from_means, from_receiver_looks, from_samples};
-pub use verdict::{Candidate, Evidence, Interval, Pace, Verdict};
+pub use verdict::{Candidate, Evidence, Interval, Verdict};
 
 pub(crate) use decide::{Features, Path, decide, queue_least};
 pub(crate) use least::Least;

@@ -3,11 +3,12 @@
 use super::confidence::{self, Coverage, PROVEN, Source};
 use super::judge::{
     Case, Judged, LIMITS, LinkEvidence, OVERRULED, Opinion, Part, Possible, Reason, SURE,
-    SURE_OF_WHOLE, Stretch, Traits, UNLIKELY, agreed, course, intervals_least, parts, reasons,
+    SURE_OF_WHOLE, Stretch, Traits, UNLIKELY, agreed, course, intervals_least, overrules, parts,
+    reasons,
 };
+use super::pace::{Pace, confidence_of_pace, even_pace};
 use super::{Limit, Policed};
 use fullpipe_model::limit::Cause;
-
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -112,20 +113,6 @@ impl Interval {
         }
         self.candidates.sort_by(|a, b| b.share.total_cmp(&a.share));
     }
-}
-
-/// How a sender sets the pace that nothing else sets.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Pace {
-    /// Its application pauses between what it writes.
-    Pauses {
-        /// For how much of the time TCP had nothing to send, 0 to 1.
-        idle: f64,
-        /// How often it writes, if a clock says when.
-        period: Option<Duration>,
-    },
-    /// It lets data go evenly, at this rate, while nothing on the path holds it.
-    Even(Rate),
 }
 
 /// What held the sender over a connection's life, from its first data to the last data's
@@ -311,7 +298,7 @@ impl Verdict {
             vec![Stretch { likely, ..one }]
         });
         let stretches = course(&found).or(agreed);
-        match stretches.filter(|stretches| !overrules(&opinion, stretches)) {
+        match stretches.filter(|stretches| !overrules(opinion.first(), stretches)) {
             Some(stretches) => verdict.follow(&stretches, link),
             None => verdict.adopt(&opinion, link),
         }
@@ -353,29 +340,21 @@ impl Verdict {
             return;
         }
         let (limit, confidence) = match paced {
-            Some(rate) if self.bursts.is_some_and(|one| one.as_f64() > FASTER * rate.as_f64()) => {
-                (Limit::SenderApplication, PACED_BELOW_PATH)
-            }
-            Some(_) => (Limit::SenderApplication, PACED),
+            Some(rate) => (Limit::SenderApplication, confidence_of_pace(rate, self.bursts)),
             None => (Limit::Unknown, 0.0),
         };
         self.turn_to(limit, 0..self.intervals.len(), |_| true);
         (self.confidence, self.judged, self.pace) = (confidence, None, paced.map(Pace::Even));
     }
 
-    /// The rate at which data passes evenly, without pauses, where the rules take a link for its
-    /// reason.
+    /// The rate at which data passes evenly, where the rules take a link for its reason.
     fn even_pace(&self) -> Option<Rate> {
-        let held = self.intervals.iter().filter(|one| one.limit() == Limit::Link);
         let (mut bytes, mut time) = (Bytes::ZERO, Duration::ZERO);
-        for interval in held {
+        for interval in self.intervals.iter().filter(|one| one.limit() == Limit::Link) {
             bytes = bytes.saturating_add(interval.carried());
             time = time.saturating_add(interval.length);
         }
-        let rate = bytes.per(time)?;
-        let is_most = time.as_secs_f64() >= MOSTLY_EVEN * self.time.as_secs_f64();
-        let is_even = self.trains.is_some_and(|train| rate.as_f64() >= EVENLY * train.as_f64());
-        (is_most && is_even).then_some(rate)
+        even_pace(bytes, time, self.time, self.trains)
     }
 
     /// Names loss where nothing is named and the sender took for loss what was only overtaken: that
@@ -552,17 +531,6 @@ impl Verdict {
     }
 }
 
-/// Whether the opinion of the whole transfer is so sure that the parts, each of which shows less,
-/// were misjudged. Where they are surer of each stretch, and its limit is that of one of them, it
-/// saw mostly that one: a few small answers before a long one.
-fn overrules(whole: &Opinion, stretches: &[Stretch]) -> bool {
-    let (limit, likely) = whole.first();
-    let longest = stretches.iter().max_by_key(|stretch| stretch.intervals.len());
-    let is_part = stretches.iter().any(|stretch| stretch.limit == limit)
-        && stretches.iter().all(|stretch| stretch.likely >= likely);
-    likely >= SURE_OF_WHOLE && longest.is_some_and(|longest| longest.limit != limit) && !is_part
-}
-
 /// Whether nothing was in flight because the window had no room: only the receiving application can
 /// let the sender go on. A capture's rules decide so; sockets have no such evidence.
 fn is_shut(interval: &Interval) -> bool {
@@ -573,17 +541,6 @@ fn is_shut(interval: &Interval) -> bool {
 
 /// An interval is shut if the window had no room for more than this fraction of it.
 const MOSTLY_SHUT: f64 = 0.5;
-
-/// Data passes evenly where the mean is at least this part of the rate without pauses.
-const EVENLY: f64 = 0.92;
-/// And for at least this part of the time.
-const MOSTLY_EVEN: f64 = 0.5;
-/// How sure it is that the sender spaced such data: of some 700 captures of generated runs, none
-/// looks like that whose truth is another one. Surer where a few segments at a time passed this
-/// much faster, so that the path has room.
-const PACED: f64 = 0.7;
-const PACED_BELOW_PATH: f64 = 0.9;
-const FASTER: f64 = 1.5;
 
 /// An interval is a pause if nothing was in flight for more than this fraction of it.
 const MOSTLY_IDLE: f64 = 0.5;

@@ -53,9 +53,9 @@ fn note_sharing(connections: &mut [DiagnosedConnection]) {
 /// Finds the connections by which two programs agree on what they move in others between the same
 /// hosts, as those of iperf3 and FTP do: their silence keeps nobody waiting.
 fn note_companions(connections: &mut [DiagnosedConnection]) {
-    let mut groups = BTreeMap::<[IpAddr; 2], Vec<Moved>>::new();
+    let mut groups = BTreeMap::<[IpAddr; 2], Vec<DataSpan>>::new();
     for connection in connections.iter() {
-        groups.entry(hosts(connection)).or_default().extend(Moved::by(connection));
+        groups.entry(hosts(connection)).or_default().extend(DataSpan::by(connection));
     }
     for connection in connections {
         if let Some(group) = groups.get(&hosts(connection)).filter(|group| group.len() > 1) {
@@ -72,18 +72,18 @@ fn hosts(connection: &DiagnosedConnection) -> [IpAddr; 2] {
 
 /// When a connection moved data, and how much.
 #[derive(Debug, Clone, Copy)]
-struct Moved {
+struct DataSpan {
     id: u64,
     from: Instant,
     until: Instant,
     bytes: u64,
 }
 
-impl Moved {
+impl DataSpan {
     fn by(connection: &DiagnosedConnection) -> Option<Self> {
         let intervals = &connection.bulk()?.verdict.intervals;
         let (first, last) = (intervals.first()?, intervals.last()?);
-        Some(Moved {
+        Some(DataSpan {
             id: connection.connection.id,
             from: first.start,
             until: last.start + last.length,
@@ -98,7 +98,7 @@ fn payload(connection: &DiagnosedConnection) -> u64 {
 }
 
 /// Whether a connection's programs are silent while others of `group`, which has it too, move data.
-fn accompanies(connection: &DiagnosedConnection, group: &[Moved]) -> bool {
+fn accompanies(connection: &DiagnosedConnection, group: &[DataSpan]) -> bool {
     let Some(account) = connection.account() else { return false };
     let silence = [Cause::ClientThinks, Cause::Paused].map(|cause| account.spent_on(cause));
     let silence = silence[0].saturating_add(silence[1]).as_secs_f64();
@@ -110,7 +110,7 @@ fn accompanies(connection: &DiagnosedConnection, group: &[Moved]) -> bool {
     let end = begin + account.time;
     let least = payload(connection).saturating_mul(OTHERS_BYTES);
     let others = group.iter().filter(|one| one.id != id && one.bytes > least);
-    let mut others: Vec<&Moved> =
+    let mut others: Vec<&DataSpan> =
         others.filter(|one| one.until > begin && one.from < end).collect();
     others.sort_by_key(|one| one.from);
     let (mut bare, mut covered_until) = (Duration::ZERO, begin);

@@ -2,6 +2,10 @@
 
 use crate::finding::{MachineRemedy, OnLoss, PacketRemedy, Remedy, SocketRemedy};
 
+const RAISE_PACING: &str = "raise or remove what spaces the data at the sender: the timer of its \
+    program, SO_MAX_PACING_RATE (iperf3 --fq-rate), or a rate of tc (fq, htb, tbf) on its host; \
+    `fullpipe why` there says which";
+
 /// What would change it, as a sentence without its end.
 pub const fn remedy(remedy: Remedy) -> &'static str {
     match remedy {
@@ -41,11 +45,7 @@ pub const fn remedy(remedy: Remedy) -> &'static str {
         Remedy::WriteFaster => {
             "make the sending application produce data faster, or in larger writes"
         }
-        Remedy::RaisePacing => {
-            "raise or remove what spaces the data at the sender: the timer of its program, \
-             SO_MAX_PACING_RATE (iperf3 --fq-rate), or a rate of tc (fq, htb, tbf) on its host; \
-             `fullpipe why` there says which"
-        }
+        Remedy::RaisePacing => RAISE_PACING,
         Remedy::KeepConnections => {
             "keep connections open between transfers, or raise the route's initcwnd; \
              longer transfers suffer less"

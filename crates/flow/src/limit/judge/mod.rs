@@ -15,7 +15,7 @@ mod reasons;
 
 pub use boosted_trees::{BoostedTrees, CLASSES, LEAF, NODE, half, softmax};
 pub use packed::pack;
-pub(super) use parts::{Part, Stretch, agreed, course, parts};
+pub(super) use parts::{Part, Stretch, agreed, course, overrules, parts};
 pub use reasons::Reason;
 pub(super) use reasons::{Judged, reasons};
 

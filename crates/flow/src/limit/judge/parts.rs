@@ -1,6 +1,7 @@
 //! Judges a transfer that several limits hold one after another. Each part is judged like a
 //! transfer of its own.
 
+use super::SURE_OF_WHOLE;
 use fullpipe_model::limit::Limit;
 use std::ops::Range;
 
@@ -79,6 +80,16 @@ pub fn agreed(parts: &[Part]) -> Option<Stretch> {
     is_agreed.then_some(Stretch { intervals, limit, likely })
 }
 
+/// Whether the judge is so sure of the first limit of the whole transfer that the parts, each of
+/// which shows less, were misjudged. Where it is surer of each stretch, and that limit is one of
+/// theirs, it saw mostly that stretch: a few small answers before a long one.
+pub fn overrules((limit, likely): (Limit, f64), stretches: &[Stretch]) -> bool {
+    let longest = stretches.iter().max_by_key(|stretch| stretch.intervals.len());
+    let is_part = stretches.iter().any(|stretch| stretch.limit == limit)
+        && stretches.iter().all(|stretch| stretch.likely >= likely);
+    likely >= SURE_OF_WHOLE && longest.is_some_and(|longest| longest.limit != limit) && !is_part
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +126,18 @@ mod tests {
             Some(vec![(Link, 0..30), (SendBuffer, 30..50)])
         );
         assert_eq!(course_of(&[link, buffer, link, buffer]), None, "that is noise");
+    }
+
+    #[test]
+    fn a_sure_whole_overrules_parts_that_are_less_sure_or_of_other_limits() {
+        use Limit::{Link, ReceiveWindow, SendBuffer, SenderApplication};
+        let stretch = |intervals, limit, likely| Stretch { intervals, limit, likely };
+        let parts = [stretch(0..36, SenderApplication, 0.98), stretch(36..90, Link, 0.99)];
+        assert!(!overrules((SenderApplication, 0.94), &parts), "small answers before a long one");
+        assert!(overrules((SenderApplication, 0.985), &parts), "surer than of the first part");
+        assert!(overrules((ReceiveWindow, 0.94), &parts), "no part's");
+        assert!(!overrules((SendBuffer, 0.5), &parts), "not sure");
+        assert!(!overrules((Link, 0.999), &parts), "the longest part's");
     }
 
     #[test]
