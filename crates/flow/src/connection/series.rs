@@ -30,6 +30,8 @@ pub(super) const MIN_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_INTERVALS: usize = 4096;
 /// Data that follows data this soon belongs to the same burst.
 const BURST_GAP: Duration = Duration::from_micros(500);
+/// About so many segments tell which part of what is sent repairs something.
+const REPAIRED_OF: f32 = 512.0;
 /// Most ACKs that are held back; beyond this number they count at once.
 const MAX_HELD: usize = 1 << 14;
 /// Most TSvals that are remembered until the lag is known. At the sender, they are echoed at once.
@@ -123,9 +125,8 @@ pub(super) struct Series {
     prompted: bool,
     /// What the two hosts' connections had carried by then.
     carried: HostPairSum,
-    /// How many segments passed, and how many of them repaired something.
-    sent_segments: u32,
-    repeated_segments: u32,
+    /// Which part of the last hundreds of segments repaired something.
+    repaired: f32,
     /// The least round trip.
     least: Least,
     /// The rate of trains: at the sender, of the bytes that ACKs report; elsewhere, of the bytes
@@ -183,8 +184,7 @@ impl Series {
             sent_at: at,
             prompted: false,
             carried: HostPairSum::default(),
-            sent_segments: 0,
-            repeated_segments: 0,
+            repaired: 0.0,
             least: Least::default(),
             trains: None,
             untimed: 0,
@@ -221,9 +221,9 @@ impl Series {
         self.sent_at = at;
         self.segment = self.segment.max(data.segment);
         self.current.segments += data.segments;
-        self.sent_segments = self.sent_segments.saturating_add(data.segments);
+        let part = (data.segments as f32 / REPAIRED_OF).min(1.0);
+        self.repaired += part * (f32::from(u8::from(data.is_repeated)) - self.repaired);
         if data.is_repeated {
-            self.repeated_segments = self.repeated_segments.saturating_add(data.segments);
             self.current.retransmissions += data.segments;
         } else {
             let new = u64::from(end.distance(self.next));

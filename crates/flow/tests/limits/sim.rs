@@ -276,7 +276,9 @@ impl Sim {
             return;
         }
         self.link_free = begin + (length + 52) * 1_000_000_000 / self.t.rate;
-        let arrives = self.link_free + self.t.rtt / 2;
+        // The timers of a pace are late by some microseconds.
+        let late = if self.t.pace > 0 { self.random_below(20_000) } else { 0 };
+        let arrives = self.link_free + self.t.rtt / 2 + late;
         if self.point == Point::Receiver {
             self.note(arrives, line);
         }
@@ -297,11 +299,16 @@ impl Sim {
     }
 
     fn is_unlucky(&mut self) -> bool {
+        let one = self.random_below(self.t.lose_one_in.max(1));
+        self.t.lose_one_in > 0 && one == 0
+    }
+
+    fn random_below(&mut self, end: u64) -> u64 {
         self.random = self
             .random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        self.t.lose_one_in > 0 && (self.random >> 33).is_multiple_of(self.t.lose_one_in)
+        (self.random >> 33) % end
     }
 
     fn data_arrives(&mut self, start: u64, length: u64) {

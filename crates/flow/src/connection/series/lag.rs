@@ -36,7 +36,6 @@ impl Series {
                 self.guess_lag(quickest);
             } else {
                 self.measure_lag(round_trip, gap);
-                self.current.is_lag_measured = true;
             }
         }
     }

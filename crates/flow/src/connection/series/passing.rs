@@ -45,11 +45,10 @@ impl Series {
     /// Of so many bytes of others, those that the path does not drop. At the sender all are seen,
     /// and the path drops of them what it drops of this connection's.
     fn part_that_passes(&self, bytes: u64) -> u64 {
-        if self.lag > Duration::ZERO || self.repeated_segments == 0 {
+        if self.lag > Duration::ZERO || self.repaired <= 0.0 {
             return bytes;
         }
-        let dropped = f64::from(self.repeated_segments) / f64::from(self.sent_segments.max(1));
-        (bytes as f64 * (1.0 - dropped.min(1.0))) as u64
+        (bytes as f64 * (1.0 - f64::from(self.repaired))) as u64
     }
 
     /// Notes what passed beside this connection between the data before and the one `at`, evenly

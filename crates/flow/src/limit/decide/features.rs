@@ -78,9 +78,6 @@ pub(crate) struct Features {
     pub window_max: PeakWindow,
     /// The least round-trip time measured.
     pub rtt: Least,
-    /// Beyond the sender: data echoed an ACK's time stamp, so the way to the sender was measured.
-    /// Else it is taken to be that of the handshake.
-    pub is_lag_measured: bool,
 }
 
 impl Features {
@@ -125,7 +122,6 @@ impl Features {
         self.full += later.full;
         self.idle += later.idle;
         self.window_max = self.window_max.max(later.window_max);
-        self.is_lag_measured |= later.is_lag_measured;
         if let Some(rtt) = later.rtt.get() {
             self.rtt.note(rtt);
         }

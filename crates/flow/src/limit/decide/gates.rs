@@ -222,10 +222,12 @@ impl Transfer<'_> {
         let Some(base) = self.rtt.filter(|_| is_asked) else { return true };
         let segment = self.features.iter().map(|f| f.segment).max().unwrap_or_default();
         let few = FEW_SEGMENTS * u64::from(segment);
-        let measured = self.features.iter().filter(|f| f.is_lag_measured);
-        let measured = measured.filter(|f| f.in_flight_max.get() > few).count();
+        let many = self.features.iter().filter(|f| f.in_flight_max.get() > few).count();
+        // Without time stamps, the handshake's stands for all.
+        let is_measured = self.features.iter().filter_map(|f| f.rtt.get()).any(|rtt| rtt != base);
+        let is_measured = is_measured && 2 * many >= self.features.len();
         let is_claimed = 2 * count_of(limits, Limit::Link) >= limits.len();
-        if !self.is_at_sender && (2 * measured < self.features.len() || !is_claimed) {
+        if !(self.is_at_sender || is_measured && is_claimed) {
             return true;
         }
         // A segment takes its own time on a link that passes data at the rate of trains, where the

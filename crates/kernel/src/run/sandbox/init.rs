@@ -2,9 +2,11 @@
 //! closure.
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -26,9 +28,9 @@ pub(super) fn main(
 ) -> ! {
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
     let _ = prctl::set_name(c"fullpipe-init");
-    // The parent holds the other end. If it died before the line above took effect, this is the end
-    // of file.
-    if go.read_exact(&mut [0]).is_err() {
+    // The parent holds the other end for as long as it lives. If it died before the line above took
+    // effect, this is the end of file, at once or behind what it wrote.
+    if go.read_exact(&mut [0]).is_err() || is_closed(&go) {
         exit(1);
     }
     drop(go);
@@ -45,6 +47,13 @@ pub(super) fn main(
         }
         Err(_) => exit(1),
     }
+}
+
+/// Whether nobody holds the other end of a pipe any more.
+fn is_closed(pipe: &PipeReader) -> bool {
+    let mut fds = [PollFd::new(pipe.as_fd(), PollFlags::empty())];
+    let ready = poll(&mut fds, PollTimeout::ZERO);
+    ready.is_err() || fds[0].revents().is_some_and(|events| events.contains(PollFlags::POLLHUP))
 }
 
 /// Reaps every child and forwards signals to `worker`; returns its wait status.
