@@ -31,7 +31,7 @@ const MAX_INTERVALS: usize = 4096;
 /// Data that follows data this soon belongs to the same burst.
 const BURST_GAP: Duration = Duration::from_micros(500);
 /// About so many segments tell which part of what is sent repairs something.
-const REPAIRED_OF: f32 = 512.0;
+const REPAIRED_OF: u32 = 512;
 /// Most ACKs that are held back; beyond this number they count at once.
 const MAX_HELD: usize = 1 << 14;
 /// Most TSvals that are remembered until the lag is known. At the sender, they are echoed at once.
@@ -125,8 +125,8 @@ pub(super) struct Series {
     prompted: bool,
     /// What the two hosts' connections had carried by then.
     carried: HostPairSum,
-    /// Which part of the last hundreds of segments repaired something.
-    repaired: f32,
+    /// Which part of the last hundreds of segments repaired something, in 65,536ths.
+    repaired: u16,
     /// The least round trip.
     least: Least,
     /// The rate of trains: at the sender, of the bytes that ACKs report; elsewhere, of the bytes
@@ -184,7 +184,7 @@ impl Series {
             sent_at: at,
             prompted: false,
             carried: HostPairSum::default(),
-            repaired: 0.0,
+            repaired: 0,
             least: Least::default(),
             trains: None,
             untimed: 0,
@@ -221,8 +221,7 @@ impl Series {
         self.sent_at = at;
         self.segment = self.segment.max(data.segment);
         self.current.segments += data.segments;
-        let part = (data.segments as f32 / REPAIRED_OF).min(1.0);
-        self.repaired += part * (f32::from(u8::from(data.is_repeated)) - self.repaired);
+        self.note_repaired(data);
         if data.is_repeated {
             self.current.retransmissions += data.segments;
         } else {

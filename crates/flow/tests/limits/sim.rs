@@ -276,9 +276,7 @@ impl Sim {
             return;
         }
         self.link_free = begin + (length + 52) * 1_000_000_000 / self.t.rate;
-        // The timers of a pace are late by some microseconds.
-        let late = if self.t.pace > 0 { self.random_below(20_000) } else { 0 };
-        let arrives = self.link_free + self.t.rtt / 2 + late;
+        let arrives = self.link_free + self.t.rtt / 2;
         if self.point == Point::Receiver {
             self.note(arrives, line);
         }
@@ -344,8 +342,10 @@ impl Sim {
             ..Line::default()
         };
         let arrives = self.now + self.t.rtt / 2;
+        // No host answers at once.
+        let late = if self.t.pace > 0 { self.random_below(20_000) } else { 0 };
         let noted = if self.point == Point::Sender { arrives } else { self.now };
-        self.note(noted, line);
+        self.note(noted + late, line);
         let (stamp, window) = (stamp(self.now), u64::from(window) << SCALE);
         self.at(arrives, Event::Ack { number: self.in_order, window, length, stamp });
     }
