@@ -30,8 +30,6 @@ pub(super) const MIN_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_INTERVALS: usize = 4096;
 /// Data that follows data this soon belongs to the same burst.
 const BURST_GAP: Duration = Duration::from_micros(500);
-/// About so many segments tell which part of what is sent repairs something.
-const REPAIRED_OF: u32 = 512;
 /// Most ACKs that are held back; beyond this number they count at once.
 const MAX_HELD: usize = 1 << 14;
 /// Most TSvals that are remembered until the lag is known. At the sender, they are echoed at once.
@@ -125,8 +123,6 @@ pub(super) struct Series {
     prompted: bool,
     /// What the two hosts' connections had carried by then.
     carried: HostPairSum,
-    /// Which part of the last hundreds of segments repaired something, in 65,536ths.
-    repaired: u16,
     /// The least round trip.
     least: Least,
     /// The rate of trains: at the sender, of the bytes that ACKs report; elsewhere, of the bytes
@@ -184,7 +180,6 @@ impl Series {
             sent_at: at,
             prompted: false,
             carried: HostPairSum::default(),
-            repaired: 0,
             least: Least::default(),
             trains: None,
             untimed: 0,

@@ -29,6 +29,8 @@ pub(super) struct Trains {
     count: u64,
     bytes: u64,
     latest: Option<Instant>,
+    /// Which part of the last hundreds of segments repaired something, 0 to 1.
+    pub repaired: f64,
 }
 
 impl Trains {

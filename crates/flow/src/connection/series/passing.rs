@@ -1,6 +1,6 @@
 //! How the bytes of a direction pass: at which rate, and in which bursts and flights.
 
-use super::{Data, REPAIRED_OF, Series};
+use super::{Data, Series};
 use fullpipe_model::units::{Duration, Instant};
 
 /// Events that pass before trains are timed. A request and its answer have fewer.
@@ -12,6 +12,8 @@ const IN_A_BURST: f32 = 3.0;
 /// Connections that share a path take turns: each sends what its window holds at once. So many
 /// intervals of silence are a turn of the others.
 const TURN: u64 = 4;
+/// About so many segments tell which part of what is sent repairs something.
+const REPAIRED_OF: f64 = 512.0;
 
 /// What passed on the path between two segments of a connection, beside it.
 #[derive(Debug, Clone, Copy)]
@@ -45,18 +47,16 @@ impl Series {
     /// Of so many bytes of others, those that the path does not drop. At the sender all are seen,
     /// and the path drops of them what it drops of this connection's.
     fn part_that_passes(&self, bytes: u64) -> u64 {
-        if self.lag > Duration::ZERO || self.repaired == 0 {
-            return bytes;
-        }
-        (bytes as f64 * (1.0 - f64::from(self.repaired) / f64::from(u16::MAX))) as u64
+        let repaired = self.trains.as_ref().map_or(0.0, |trains| trains.repaired);
+        if self.lag > Duration::ZERO { bytes } else { (bytes as f64 * (1.0 - repaired)) as u64 }
     }
 
     /// Notes that data passed, for the part of it that repairs something.
     pub(super) fn note_repaired(&mut self, data: Data) {
-        let segments = data.segments.min(REPAIRED_OF);
-        let new = if data.is_repeated { u32::from(u16::MAX) } else { 0 };
-        let mean = u32::from(self.repaired) * (REPAIRED_OF - segments) + new * segments;
-        self.repaired = u16::try_from(mean / REPAIRED_OF).unwrap_or(u16::MAX);
+        if let Some(trains) = &mut self.trains {
+            let part = (f64::from(data.segments) / REPAIRED_OF).min(1.0);
+            trains.repaired += part * (f64::from(u8::from(data.is_repeated)) - trains.repaired);
+        }
     }
 
     /// Notes what passed beside this connection between the data before and the one `at`, evenly
