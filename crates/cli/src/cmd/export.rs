@@ -67,7 +67,7 @@ pub struct Export {
     #[arg(default_values = ["process", "cgroup", "port"])]
     labels: Vec<GroupLabel>,
     /// Where peers are, for the labels site, provider and region: a CSV file with a line
-    /// prefix,site[,provider,region] for each prefix; the longest one counts.
+    /// `prefix,site[,provider,region]` for each prefix; the longest one counts.
     #[arg(long, value_name = "FILE", value_parser = prefixes::read)]
     prefixes: Option<Arc<Prefixes>>,
     /// Look three times, print the metrics, and end.

@@ -85,7 +85,7 @@ pub struct Top {
     #[arg(long, value_name = "NAME")]
     process: Option<String>,
     /// Where peers are, to be shown beside their addresses: a CSV file with a line
-    /// prefix,site[,provider,region] for each prefix; the longest one counts.
+    /// `prefix,site[,provider,region]` for each prefix; the longest one counts.
     #[arg(long, value_name = "FILE", value_parser = super::prefixes::read)]
     prefixes: Option<Arc<Prefixes>>,
     #[command(flatten)]

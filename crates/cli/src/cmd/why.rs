@@ -109,7 +109,7 @@ pub struct Why {
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
     /// Where peers are, to be shown beside their addresses: a CSV file with a line
-    /// prefix,site[,provider,region] for each prefix; the longest one counts.
+    /// `prefix,site[,provider,region]` for each prefix; the longest one counts.
     #[arg(long, value_name = "FILE", value_parser = prefixes::read)]
     prefixes: Option<Arc<Prefixes>>,
     /// Print JSON; with --watch one document a line.

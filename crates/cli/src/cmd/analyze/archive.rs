@@ -38,7 +38,7 @@ pub struct ArchiveOptions {
     #[arg(long, value_name = "FILE", requires = "parquet")]
     problems: Option<PathBuf>,
     /// Where peers are, for the rows of --rows workloads: a CSV file with a line
-    /// prefix,site[,provider,region] for each prefix; the longest one counts.
+    /// `prefix,site[,provider,region]` for each prefix; the longest one counts.
     #[arg(long, value_name = "FILE", requires = "parquet", value_parser = prefixes::read)]
     prefixes: Option<Arc<Prefixes>>,
 }
