@@ -12,7 +12,7 @@
 use super::subcause::{ApplicationWindow, DataSeen, PacketCause, SSH_CHANNEL, WindowHolds};
 use crate::connection::{Connection, Direction, Warning};
 use crate::frames::FlowControl;
-use crate::limit::{Candidate, Cause, Interval, Limit, Verdict};
+use crate::limit::{Candidate, Cause, Interval, Limit, Pace, Verdict};
 use fullpipe_model::limit::End;
 use fullpipe_model::units::{Bytes, Rate, Window};
 
@@ -156,6 +156,22 @@ pub(super) fn with_channel(verdict: &Verdict, here: End) -> Verdict {
     });
     let is_first = held.limited_by().limit == Limit::ApplicationWindow;
     if is_first { held.with_proof() } else { held }
+}
+
+/// The same transfer as its sockets show it, whose application asked for no more than this rate and
+/// got it, while nothing waited on the path.
+pub(super) fn with_asked_pace(verdict: &Verdict, rate: Rate) -> Verdict {
+    let mut held = replaced(verdict, |interval| {
+        let mut interval = interval.clone();
+        if matches!(interval.limit(), Limit::Link | Limit::Unknown) {
+            let limit = Limit::SenderApplication;
+            interval.candidates = vec![Candidate { limit, share: 1.0 }];
+        }
+        interval
+    })
+    .with_proof();
+    held.pace = Some(Pace::Even(rate));
+    held
 }
 
 /// Whether nothing of TCP is known to hold the data, so that a window above TCP may.

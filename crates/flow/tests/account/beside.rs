@@ -81,6 +81,9 @@ fn near_misses_keep_somebody_waiting() {
     };
     assert!(thinks(&both(&asks(2000), &sends(1500))), "the other one ends early");
     assert!(thinks(&both(&asks(2000), &asks(2000))), "the other one moves no more");
+    let mut pauses = sends(400);
+    pauses += "4.100 > . 144801:146249 ack 1 win 512\n4.140 < . 1:1 ack 146249 win 113\n";
+    assert!(thinks(&both(&asks(2000), &pauses)), "the other one pauses, too");
     let alone = both(&asks(2000), AT_CLIENT);
     assert!(thinks(&alone), "the other one moves nothing");
     // The first one stops in the middle, and its client waits until the capture ends.

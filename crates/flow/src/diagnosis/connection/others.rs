@@ -3,8 +3,8 @@
 use super::DiagnosedConnection;
 use crate::account::Cause;
 use crate::diagnosis::subcause::{may_share, sharing};
-use crate::limit::Verdict;
-use fullpipe_model::units::{Duration, Instant};
+use crate::limit::{Interval, Verdict};
+use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -18,6 +18,8 @@ const REQUESTS_MOST: u64 = 32;
 /// silence other connections move data.
 const SILENT: f64 = 0.5;
 const NOT_COVERED: f64 = 0.2;
+/// A connection that pauses for longer moves no data meanwhile.
+const PAUSE_MOST: Duration = Duration::from_secs(1);
 
 /// Compares the connections of one capture with each other, and records in each what the others
 /// show of it.
@@ -55,7 +57,7 @@ fn note_sharing(connections: &mut [DiagnosedConnection]) {
 fn note_companions(connections: &mut [DiagnosedConnection]) {
     let mut groups = BTreeMap::<[IpAddr; 2], Vec<DataSpan>>::new();
     for connection in connections.iter() {
-        groups.entry(hosts(connection)).or_default().extend(DataSpan::by(connection));
+        groups.entry(hosts(connection)).or_default().extend(data_spans(connection));
     }
     for connection in connections {
         if let Some(group) = groups.get(&hosts(connection)).filter(|group| group.len() > 1) {
@@ -70,7 +72,7 @@ fn hosts(connection: &DiagnosedConnection) -> [IpAddr; 2] {
     [one.min(other), one.max(other)]
 }
 
-/// When a connection moved data, and how much.
+/// When a connection moved data, and how much it did in all.
 #[derive(Debug, Clone, Copy)]
 struct DataSpan {
     id: u64,
@@ -79,17 +81,20 @@ struct DataSpan {
     bytes: u64,
 }
 
-impl DataSpan {
-    fn by(connection: &DiagnosedConnection) -> Option<Self> {
-        let intervals = &connection.bulk()?.verdict.intervals;
-        let (first, last) = (intervals.first()?, intervals.last()?);
-        Some(DataSpan {
-            id: connection.connection.id,
-            from: first.start,
-            until: last.start + last.length,
-            bytes: payload(connection),
-        })
+/// When the connection moved data.
+fn data_spans(connection: &DiagnosedConnection) -> Vec<DataSpan> {
+    let (id, bytes) = (connection.connection.id, payload(connection));
+    let mut spans: Vec<DataSpan> = Vec::new();
+    let intervals = connection.bulk().map(|one| one.verdict.intervals.as_slice());
+    let moving = intervals.unwrap_or_default().iter().filter(|one| one.carried() > Bytes::ZERO);
+    for Interval { start: from, length, .. } in moving {
+        let (from, until) = (*from, *from + *length);
+        match spans.last_mut() {
+            Some(last) if from.since(last.until) <= PAUSE_MOST => last.until = until,
+            _ => spans.push(DataSpan { id, from, until, bytes }),
+        }
     }
+    spans
 }
 
 fn payload(connection: &DiagnosedConnection) -> u64 {

@@ -197,7 +197,7 @@ fn send_buffer(seen: &Observed<'_>) -> Option<SocketCause> {
 }
 
 /// The application asked the socket to send no faster.
-fn paced(seen: &Observed<'_>) -> Option<SocketCause> {
+pub(super) fn paced(seen: &Observed<'_>) -> Option<SocketCause> {
     let bound = seen.asked?.max_pacing_rate?;
     let (first, last) = seen.ends()?;
     let time = seen.samples.last()?.at.since(seen.samples.first()?.at);

@@ -25,9 +25,9 @@ pub use looks::{connections_of_looks, connections_of_results};
 pub use note::{Note, NotedGroup, NotedSocket};
 pub use recording::connections;
 
-use super::consistent::{leaves_room_above, with_channel};
+use super::consistent::{leaves_room_above, with_asked_pace, with_channel};
 use crate::account::{AccountPart, LiveAccount};
-use crate::diagnosis::{Diagnosis, Explanation, Site, Sockets, SubCause};
+use crate::diagnosis::{Diagnosis, Explanation, Site, SocketCause, Sockets, SubCause};
 use crate::finding::{Finding, Headline, Remedy};
 use crate::limit::{
     Candidate, Cause, Interval, Limit, PathHint, Verdict, from_looks, from_means,
@@ -238,6 +238,7 @@ impl Observed<'_> {
     fn answer_by(&self, diagnosis: &Diagnosis) -> Option<Answer> {
         let last = self.samples.last()?;
         let diagnosis = &*self.with_window_above(diagnosis);
+        let diagnosis = &*self.with_asked_pace(diagnosis);
         let verdict = &diagnosis.verdict;
         let Candidate { limit, share } = verdict.limited_by();
         let headline = diagnosis.headline();
@@ -277,6 +278,21 @@ impl Observed<'_> {
         }
         let verdict = with_channel(verdict, self.role);
         Cow::Owned(Diagnosis { verdict, ..diagnosis.clone() })
+    }
+
+    /// The same held by its application, which asked for the rate that the socket sends at, unless
+    /// data waits on the path, too.
+    fn with_asked_pace<'d>(&self, diagnosis: &'d Diagnosis) -> Cow<'d, Diagnosis> {
+        let limit = diagnosis.verdict.limited_by().limit;
+        let may_be = self.role == End::Sender && matches!(limit, Limit::Link | Limit::Unknown);
+        let waits = || diagnosis.findings().iter().any(|one| one.evidence.queue().is_some());
+        match cause::paced(self).filter(|_| may_be && !waits()) {
+            Some(SocketCause::PacedByApplication { rate, .. }) => {
+                let verdict = with_asked_pace(&diagnosis.verdict, rate);
+                Cow::Owned(Diagnosis { verdict, ..diagnosis.clone() })
+            }
+            _ => Cow::Borrowed(diagnosis),
+        }
     }
 
     /// Where the time went, if these limits held the data.

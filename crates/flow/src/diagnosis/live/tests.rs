@@ -331,6 +331,31 @@ fn pacing_small_segments_timeouts_and_drops_are_named() {
 }
 
 #[test]
+fn a_pace_that_the_application_asked_for_is_no_full_link() {
+    // What is in flight never changes, all of it arrives, and nothing is held back by a window.
+    let even = |n: u64, info: &mut TcpInfo, memory: &mut SocketMemory| {
+        info.rwnd_limited = Some(Duration::ZERO);
+        info.sndbuf_limited = Some(Duration::ZERO);
+        info.snd_wnd = Some(Window::new(Bytes::new(60_000_000)));
+        info.busy_time = Some(Duration::from_millis(n * 10));
+        info.snd_cwnd = 13_800;
+        memory.wmem_queued = Bytes::new(4_000_000);
+    };
+    let samples = sender(even);
+    let rate = Rate::from_bits_per_sec(330_000_000);
+    let asked = SocketOptions { max_pacing_rate: Some(rate), ..SocketOptions::default() };
+    let found = answer(End::Sender, &samples, Some(asked));
+    assert_eq!((found.limit, found.acts), (Limit::SenderApplication, Acts::Here));
+    let finding = found.findings.iter().find(|one| one.limit == found.limit).unwrap();
+    assert!(finding.evidence.paced.is_some(), "{finding:?}");
+    // Twice the rate was asked for: the path's rate is another one's.
+    let more = Rate::from_bits_per_sec(2 * rate.bits_per_sec());
+    let asked = SocketOptions { max_pacing_rate: Some(more), ..SocketOptions::default() };
+    let unasked = answer(End::Sender, &samples, None);
+    assert_eq!(answer(End::Sender, &samples, Some(asked)).limit, unasked.limit);
+}
+
+#[test]
 fn repairs_that_were_not_needed_are_the_work_of_reordering() {
     let repairs = |needless: u32| {
         move |n: u64, info: &mut TcpInfo, _: &mut SocketMemory| {
