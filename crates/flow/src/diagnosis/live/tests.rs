@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::account::Cause as AccountCause;
+use crate::limit::{Evidence, Interval, Pace, Source};
 use fullpipe_model::law::KernelVersion;
 use fullpipe_model::observe::{Egress, Qdisc, SocketMemory, TcpState};
 use fullpipe_model::units::{Instant, Window};
@@ -332,27 +333,19 @@ fn pacing_small_segments_timeouts_and_drops_are_named() {
 
 #[test]
 fn a_pace_that_the_application_asked_for_is_no_full_link() {
-    // What is in flight never changes, all of it arrives, and nothing is held back by a window.
-    let even = |n: u64, info: &mut TcpInfo, memory: &mut SocketMemory| {
-        info.rwnd_limited = Some(Duration::ZERO);
-        info.sndbuf_limited = Some(Duration::ZERO);
-        info.snd_wnd = Some(Window::new(Bytes::new(60_000_000)));
-        info.busy_time = Some(Duration::from_millis(n * 10));
-        info.snd_cwnd = 13_800;
-        memory.wmem_queued = Bytes::new(4_000_000);
+    let interval = |n: u64, limit| Interval {
+        start: Instant::from_nanos(n * 1_000_000_000),
+        length: Duration::from_secs(1),
+        candidates: vec![Candidate { limit, share: 1.0 }],
+        evidence: Evidence::default(),
     };
-    let samples = sender(even);
-    let rate = Rate::from_bits_per_sec(330_000_000);
-    let asked = SocketOptions { max_pacing_rate: Some(rate), ..SocketOptions::default() };
-    let found = answer(End::Sender, &samples, Some(asked));
-    assert_eq!((found.limit, found.acts), (Limit::SenderApplication, Acts::Here));
-    let finding = found.findings.iter().find(|one| one.limit == found.limit).unwrap();
-    assert!(finding.evidence.paced.is_some(), "{finding:?}");
-    // Twice the rate was asked for: the path's rate is another one's.
-    let more = Rate::from_bits_per_sec(2 * rate.bits_per_sec());
-    let asked = SocketOptions { max_pacing_rate: Some(more), ..SocketOptions::default() };
-    let unasked = answer(End::Sender, &samples, None);
-    assert_eq!(answer(End::Sender, &samples, Some(asked)).limit, unasked.limit);
+    let limits = [Limit::Link, Limit::Link, Limit::Unknown, Limit::ReceiveWindow];
+    let intervals = (0..).zip(limits).map(|(n, limit)| interval(n, limit)).collect();
+    let rate = Rate::from_bits_per_sec(10_000_000);
+    let told = with_asked_pace(&Verdict::new(Source::Capture, intervals), rate);
+    assert_eq!((told.share(Limit::SenderApplication), told.share(Limit::Link)), (0.75, 0.0));
+    assert_eq!(told.share(Limit::ReceiveWindow), 0.25, "that is shown");
+    assert_eq!(told.pace, Some(Pace::Even(rate)));
 }
 
 #[test]
