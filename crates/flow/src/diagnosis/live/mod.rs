@@ -285,9 +285,10 @@ impl Observed<'_> {
     fn with_asked_pace<'d>(&self, diagnosis: &'d Diagnosis) -> Cow<'d, Diagnosis> {
         let limit = diagnosis.verdict.limited_by().limit;
         let may_be = self.role == End::Sender && matches!(limit, Limit::Link | Limit::Unknown);
-        let waits = || diagnosis.findings().iter().any(|one| one.evidence.queue().is_some());
-        match cause::paced(self).filter(|_| may_be && !waits()) {
-            Some(SocketCause::PacedByApplication { rate, .. }) => {
+        match cause::paced(self).filter(|_| may_be) {
+            Some(SocketCause::PacedByApplication { rate, .. })
+                if diagnosis.findings().iter().all(|one| one.evidence.queue().is_none()) =>
+            {
                 let verdict = with_asked_pace(&diagnosis.verdict, rate);
                 Cow::Owned(Diagnosis { verdict, ..diagnosis.clone() })
             }
