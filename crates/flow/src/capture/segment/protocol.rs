@@ -175,7 +175,8 @@ fn is_request(payload: &[u8]) -> bool {
 
 /// Whether a server's version ends within a packet of this length.
 fn is_greeting(payload: &[u8], length: u16) -> bool {
-    let version = &payload[5..payload.len().min(usize::from(length) + 4)];
+    let packet = &payload[..payload.len().min(usize::from(length) + 4)];
+    let version = packet.get(5..).unwrap_or_default();
     let end = version.iter().position(|byte| *byte == 0);
     end.is_some_and(|end| version[..end].iter().all(u8::is_ascii_graphic))
 }
@@ -205,15 +206,15 @@ mod tests {
         login
     }
 
-    #[test]
-    fn each_is_told_by_what_it_says_first_and_not_by_less() {
+    /// First data, what it tells, and how much of it tells that.
+    fn examples() -> Vec<(Vec<u8>, ApplicationProtocol, usize)> {
         let call =
             [0x80, 0, 0, 0x28, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0x86, 0xa3, 0, 0, 0, 4];
         let start = b"\0\0\0\x23\0\x03\0\0user\0postgres\0database\0db\0\0";
         let greeting = b"\x4a\0\0\0\x0a8.0.36\0\x0b\0\0\0abcdefgh\0\xff\xff";
         let login = login();
         let versions = b"\0\0\0\x0e\0\x12\0\0\0\0\0\x01\0\x04test";
-        let told: [(&[u8], _, usize); 18] = [
+        let examples: [(&[u8], _, usize); 18] = [
             (b"R\0\0\0\x08\0\0\0\0S\0\0\0\x19", ApplicationProtocol::Postgresql, 10),
             (b"R\0\0\0\x36\0\0\0\x0cv=", ApplicationProtocol::Postgresql, 9),
             (b"\0\0\x0c\x04\0\0\0\0\0\0\x03", ApplicationProtocol::Http2, 9),
@@ -233,10 +234,31 @@ mod tests {
             (b"@RSYNCD: 31.0 sha512\n", ApplicationProtocol::Rsync, 9),
             (b"GET /file HTTP/1.1\r\n", ApplicationProtocol::Http1, 5),
         ];
-        for (payload, protocol, least) in told {
-            assert_eq!(ApplicationProtocol::of(payload), Some(protocol), "{payload:?}");
+        examples.map(|(payload, protocol, least)| (payload.to_vec(), protocol, least)).into()
+    }
+
+    #[test]
+    fn each_is_told_by_what_it_says_first_and_not_by_less() {
+        for (payload, protocol, least) in examples() {
+            assert_eq!(ApplicationProtocol::of(&payload), Some(protocol), "{payload:?}");
             assert_eq!(ApplicationProtocol::of(&payload[..least]), Some(protocol), "{payload:?}");
             assert_eq!(ApplicationProtocol::of(&payload[..least - 1]), None, "{payload:?}");
+        }
+    }
+
+    /// A length that a peer tells may be any: below what it counts, above what was captured.
+    #[test]
+    fn no_changed_byte_and_no_cut_ends_the_reader() {
+        for (payload, ..) in examples() {
+            for at in 0..payload.len() {
+                for byte in [0, 1, 4, 0x7f, 0x80, 0xff] {
+                    let mut changed = payload.clone();
+                    changed[at] = byte;
+                    for end in 0..=changed.len() {
+                        ApplicationProtocol::of(&changed[..end]);
+                    }
+                }
+            }
         }
     }
 
@@ -273,6 +295,9 @@ mod tests {
             b"\x4a\0\0\0\x098.0.36\0",
             b"\x05\0\0\0\x0a8.0.36\0",
             b"\x4a\0\0\0\x0a8\n0\0",
+            // One that ends before its version begins.
+            b"\0\0\0\0\x0a8.0.36\0",
+            b"\x01\0\0\0\x0a8\0",
             // Calls of another program, an answer, a record that goes on.
             &[0x80, 0, 0, 40, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0x86, 0xa0],
             &[0x80, 0, 0, 40, 1, 2, 3, 4, 0, 0, 0, 1, 0, 0, 0, 2, 0, 1, 0x86, 0xa3],
