@@ -8,7 +8,7 @@ cargo build --quiet -p fullpipe-cli
 cargo build --quiet -p fullpipe-flow --example headers_only
 programs=${CARGO_TARGET_DIR:-target}/debug
 own=crates/flow/tests/lab/captures
-for suite in limits losses path tails order shared granted; do
+for suite in limits losses path tails order shared granted applications; do
     # Only our own link writes a truth log and has policers.
     case "$suite" in
         path | tails | order) engine=own ;;

@@ -96,8 +96,9 @@ pub struct FindingEvidence {
     /// How many flights a short transfer took that nothing held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flights: Option<u32>,
-    /// The fraction of the time in which TCP had nothing to send, 0 to 1, where that proves that
-    /// the application sets the pace.
+    /// The fraction of the time, 0 to 1, in which TCP had nothing to send, where that proves that
+    /// the sending application sets the pace; of the receiving one, in which ACKs were kept back as
+    /// it did not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<f64>,
     /// How often that application writes, if a clock says when.
@@ -253,10 +254,13 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let now = typical.rtt.or(rtt);
     let bursts = (limit == Limit::Link).then(|| DroppedBursts::of(verdict, known)).flatten();
     let flights = verdict.flights.filter(|_| limit == Limit::Unknown);
-    let (idle, period, paced) = match verdict.pace.filter(|_| limit == Limit::SenderApplication) {
-        Some(Pace::Pauses { idle, period }) => (Some(idle), period, None),
-        Some(Pace::Even(rate)) => (None, None, Some(rate)),
-        None => (None, None, None),
+    let (idle, period, paced) = match (limit, verdict.pace) {
+        (Limit::SenderApplication, Some(Pace::Pauses { idle, period })) => {
+            (Some(idle), period, None)
+        }
+        (Limit::SenderApplication, Some(Pace::Even(rate))) => (None, None, Some(rate)),
+        (Limit::ReceiverApplication, Some(Pace::LateAcks { time })) => (Some(time), None, None),
+        _ => (None, None, None),
     };
     let goodput = typical.goodput.as_f64();
     let beside = beside(verdict, limit).filter(|rate| rate.as_f64() > goodput / 20.0);
@@ -338,6 +342,8 @@ impl FindingEvidence {
     /// The bound of the bytes in flight, under a limit that is a window.
     pub(crate) fn bound(&self, limit: Limit) -> Option<Window> {
         match limit {
+            // Where ACKs are late, the window has room.
+            Limit::ReceiverApplication if self.idle.is_some() => None,
             Limit::ReceiveWindow | Limit::ReceiverApplication => self.window,
             Limit::CongestionWindow(_) | Limit::ApplicationWindow => {
                 Some(Window::new(self.in_flight))

@@ -77,8 +77,9 @@ impl Cuts {
 
     /// Ends the series, and decides by the features of all intervals.
     pub fn judge(self, path: Path) -> Verdict {
+        let clocked = self.judged().clocked();
         let CutFeatures { judged, shown } = self.finish();
-        let verdict = decide(&judged, path);
+        let verdict = decide(&judged, Path { clocked, ..path });
         let Some(shown) = shown else { return verdict };
         let spans = shown.iter().map(|f| f.interval(Vec::new())).collect();
         let shown = recut(&verdict.intervals, spans);

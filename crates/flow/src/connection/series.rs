@@ -13,6 +13,7 @@
 //! that ACK arrived.
 
 mod lag;
+mod late_acks;
 mod passing;
 
 use super::relabel::RTO_LEAST;
@@ -23,6 +24,7 @@ use crate::capture::segment::SequenceNumber;
 use crate::intake::HostPairSum;
 use crate::limit::{Features, Least};
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
+pub(super) use late_acks::LateAcks;
 use std::collections::VecDeque;
 
 /// The least interval, where the round trip is shorter or not known.
@@ -121,6 +123,8 @@ pub(super) struct Series {
     /// When data last passed, and whether the burst that it belongs to followed an ACK.
     sent_at: Instant,
     prompted: bool,
+    /// The latest new data was all that the sender had.
+    ends_short: bool,
     /// What the two hosts' connections had carried by then.
     carried: HostPairSum,
     /// The least round trip.
@@ -179,6 +183,7 @@ impl Series {
             lag_least: lag.unwrap_or(Duration::ZERO),
             sent_at: at,
             prompted: false,
+            ends_short: false,
             carried: HostPairSum::default(),
             least: Least::default(),
             trains: None,
@@ -212,6 +217,9 @@ impl Series {
         // it.
         if at.since(self.sent_at) > BURST_GAP || self.segment == 1 {
             self.prompted = at.since(self.acked_at) <= self.prompt();
+            if !data.is_repeated {
+                self.note_pause(at);
+            }
         }
         self.sent_at = at;
         self.segment = self.segment.max(data.segment);
@@ -219,9 +227,13 @@ impl Series {
         self.note_repaired(data);
         if data.is_repeated {
             self.current.retransmissions += data.segments;
+            self.ends_short = false;
         } else {
             let new = u64::from(end.distance(self.next));
             self.current.sent += new;
+            if let Some(trains) = &mut self.trains {
+                trains.late_acks.sent(at);
+            }
             if may_begin {
                 self.flight = self.next + 1;
             }
@@ -229,7 +241,8 @@ impl Series {
             // the window.
             let cut = self.edge.is_some_and(|edge| [edge.now, edge.before].contains(&end));
             let is_short = !data.length.is_multiple_of(self.segment);
-            self.current.short += u32::from(is_short && !cut);
+            self.ends_short = is_short && !cut;
+            self.current.short += u32::from(self.ends_short);
             if !self.prompted {
                 self.current.unprompted += new;
             }
@@ -255,6 +268,7 @@ impl Series {
     ) {
         self.release(at);
         let held = HeldAck { due: at + self.lag, ack, window, sacked };
+        self.note_late(at, &held);
         if self.lag == Duration::ZERO || self.held.len() >= MAX_HELD {
             self.apply(at, held);
         } else {

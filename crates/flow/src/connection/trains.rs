@@ -6,6 +6,8 @@
 //! gaps: what it sends at once passes at the link's rate, and then nothing passes (packet trains:
 //! Jain and Routhier, IEEE JSAC 1986).
 
+use super::series::LateAcks;
+use crate::limit::BlockPauses;
 use fullpipe_model::units::{Duration, Instant};
 
 /// How many events in a row make a train. With fewer, one delayed packet would be too much noise.
@@ -19,7 +21,7 @@ const TIME_LEAST: Duration = Duration::from_micros(500);
 const STRIDE_MOST: u8 = 64;
 
 /// The last events: the time of each, and how many bytes had passed by then.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Trains {
     last: [(Instant, u64); EVENTS],
     next: u8,
@@ -31,6 +33,10 @@ pub(super) struct Trains {
     latest: Option<Instant>,
     /// Which part of the last hundreds of segments repaired something, 0 to 1.
     pub repaired: f64,
+    /// Whether the receiver acknowledges late.
+    pub late_acks: LateAcks,
+    /// The pauses of the sender's writer.
+    pub blocks: BlockPauses,
 }
 
 impl Trains {

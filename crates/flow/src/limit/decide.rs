@@ -24,14 +24,13 @@ use super::thresholds::{
 use brief::Brief;
 pub(crate) use features::Features;
 use one_rate::one_rate;
-use pauses::waited;
 pub(crate) use queues::queue_least;
 use queues::standing_queues;
 use surroundings::Surroundings;
 use trains::{burst_rate, train_rate};
 
 use super::judge::{Case, INTERVALS_LEAST, SEGMENTS_LEAST};
-use super::{Candidate, Coverage, Policed, Source, Verdict};
+use super::{Candidate, Clocked, Coverage, Policed, Source, Verdict};
 use super::{CongestionCause, Interval, Limit, PathHint};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
@@ -54,6 +53,8 @@ pub(crate) struct Path {
     pub policed: Option<Policed>,
     /// Whether packets overtook each other so far that the sender took it for loss.
     pub is_reordered: bool,
+    /// For how long a clock woke the writer.
+    pub clocked: Clocked,
 }
 
 /// Decides what held the sender in each interval.
@@ -113,7 +114,8 @@ fn decide_by(features: &[Features], path: Path) -> Verdict {
         transfer.case(&limits[part])
     });
     let verdict = if path.is_reordered { verdict.or_taken_for_loss() } else { verdict };
-    let verdict = waited(features).overrule(verdict);
+    let verdict =
+        pauses::overrule(verdict, features, transfer.surroundings.wide_rates(), path.clocked);
     match path.policed.filter(|_| !path.is_reordered) {
         Some(law) => one_rate(verdict, law, features, path.is_at_sender),
         None => verdict,
@@ -616,6 +618,7 @@ mod tests {
                 pieces: 0,
                 policed: None,
                 is_reordered: false,
+                clocked: Clocked::default(),
             }
         }
     }

@@ -55,6 +55,7 @@ pub(crate) use decide::{Features, Path, decide, queue_least};
 pub(crate) use least::Least;
 pub(crate) use policed::{DropRun, DropRuns, Offered, policed};
 pub(crate) use recut::recut;
+pub(crate) use waited::{BlockPauses, Clocked, Pause};
 
 pub use fullpipe_model::limit::{Cause, Limit};
 

@@ -1,4 +1,4 @@
-//! Who sets the pace, where it is the sender.
+//! Who sets the pace, where it is an application, or the sender's own pacing.
 
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
@@ -13,17 +13,22 @@ const PACED: f64 = 0.7;
 const PACED_BELOW_PATH: f64 = 0.9;
 const FASTER: f64 = 1.5;
 
-/// How a sender sets the pace that nothing else sets.
+/// How an end sets the pace that nothing else sets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// Its application pauses between what it writes.
+    /// The sender's application pauses between what it writes.
     Pauses {
         /// For how much of the time TCP had nothing to send, 0 to 1.
         idle: f64,
         /// How often it writes, if a clock says when.
         period: Option<Duration>,
     },
-    /// It lets data go evenly, at this rate, while nothing on the path holds it.
+    /// The receiver acknowledges late, because its application does not read.
+    LateAcks {
+        /// For how much of the time its ACKs were kept back, 0 to 1.
+        time: f64,
+    },
+    /// The sender lets data go evenly, at this rate, while nothing on the path holds it.
     Even(Rate),
 }
 

@@ -68,7 +68,7 @@ pub fn from_samples(
         verdict = verdict.or_taken_for_loss();
     }
     match waited(sender) {
-        Some(waited) => waited.overrule(verdict),
+        Some(waited) => waited.overrule(verdict, Limit::SenderApplication),
         None => verdict,
     }
 }

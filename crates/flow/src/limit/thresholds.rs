@@ -23,6 +23,9 @@ pub(super) const AT_QUEUED_RATE: f64 = 0.95;
 pub(super) const QUEUED_SINCE: f64 = 0.5;
 /// An ACK that covers more than this fraction of what is in flight waited for its receiver.
 pub(super) const LATE_ACK: f64 = 0.5;
+/// ACKs that are kept back hold the sender where less than this part of what it carries at its best
+/// is carried.
+pub(super) const SLOWER: f64 = 0.7;
 /// A full link carries one rate: the 10th percentile is at least this fraction of the 90th.
 pub(super) const RATE_STEADY: f64 = 0.8;
 /// The sender came near a receive window that could hold it for at least this fraction of the

@@ -284,7 +284,7 @@ pub static FINDINGS: &[F] = &[
         "idle",
         Kind::Fraction,
         NO_PACE,
-        "the part of the time, 0 to 1, in which TCP had nothing to send",
+        "the part of the time, 0 to 1, in which TCP had nothing to send; of a reader, in which it kept ACKs back",
         |row| Cell::Fraction(row.what.evidence.idle),
     )
     .at(Place::At("evidence.idle")),

@@ -3,6 +3,7 @@
 //! repository is.
 #![allow(clippy::print_stdout, reason = "the scores are the test's result, and are shown")]
 
+mod applications;
 mod fates;
 mod measured;
 mod score;

@@ -1,6 +1,7 @@
 //! How the bytes of a direction pass: at which rate, and in which bursts and flights.
 
 use super::{Data, Series};
+use crate::limit::{Clocked, Pause};
 use fullpipe_model::units::{Duration, Instant};
 
 /// Events that pass before trains are timed. A request and its answer have fewer.
@@ -105,6 +106,20 @@ impl Series {
         if let Some(rate) = trains.passed(at, bytes, self.lag > Duration::ZERO) {
             self.current.train_max = self.current.train_max.max(rate as f32);
         }
+    }
+
+    /// Notes that new data follows a pause, if the sender had sent all that it had before.
+    pub(super) fn note_pause(&mut self, at: Instant) {
+        let Some(trains) = self.trains.as_mut().filter(|_| self.ends_short) else { return };
+        let first = self.closed.first().unwrap_or(&self.current).start;
+        let [begin, end] = [self.sent_at, at].map(|at| at.since(first).as_secs_f64());
+        trains.blocks.add(self.next, Pause { begin, end }, self.prompted, self.least.get());
+    }
+
+    /// For how long a clock woke the writer.
+    pub fn clocked(&self) -> Clocked {
+        let blocks = self.trains.as_deref().map(|trains| trains.blocks.clone());
+        blocks.map(|blocks| blocks.finish(self.least.get())).unwrap_or_default()
     }
 
     /// The seconds that `bytes` would take if what was in flight before they passed did so evenly

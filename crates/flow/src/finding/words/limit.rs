@@ -65,9 +65,16 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
     let FindingEvidence { idle, period, paced, .. } = *evidence;
     match limit {
         Limit::ReceiveWindow => "the sender had the receive window full".into(),
-        Limit::ReceiverApplication => {
-            format!("the receive window was closed because the application read only {goodput}")
-        }
+        Limit::ReceiverApplication => match idle {
+            Some(late) => format!(
+                "the application read only {goodput}: while data waited for it, its TCP kept ACKs \
+                 back, for {:.0} % of the time",
+                late * 100.0
+            ),
+            None => {
+                format!("the receive window was closed because the application read only {goodput}")
+            }
+        },
         Limit::SendBuffer => format!(
             "the sender's buffer was full of data that waited for its acknowledgement (at most \
              {in_flight} in flight, {goodput})"

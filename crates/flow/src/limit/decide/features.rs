@@ -73,6 +73,8 @@ pub(crate) struct Features {
     pub in_flight_time: f64,
     /// Nanoseconds in which the next segment did not fit into the receive window.
     pub full: u64,
+    /// Microseconds for which the receiver kept ACKs back, as data waited to be read.
+    pub late_acks: u32,
     /// Nanoseconds with nothing in flight although the window had room.
     pub idle: u64,
     pub window_max: PeakWindow,
@@ -121,6 +123,7 @@ impl Features {
         self.in_flight_time += later.in_flight_time;
         self.full += later.full;
         self.idle += later.idle;
+        self.late_acks = self.late_acks.saturating_add(later.late_acks);
         self.window_max = self.window_max.max(later.window_max);
         if let Some(rtt) = later.rtt.get() {
             self.rtt.note(rtt);

@@ -61,9 +61,13 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
     let FindingEvidence { idle, period, paced, .. } = *evidence;
     match limit {
         Limit::ReceiveWindow => "发送方已填满接收窗口".into(),
-        Limit::ReceiverApplication => {
-            format!("应用的读取速度只有 {goodput}，接收窗口因此关闭")
-        }
+        Limit::ReceiverApplication => match idle {
+            Some(late) => format!(
+                "应用的读取速度只有 {goodput}：数据等待读取时，接收方的 TCP 推迟确认，占 {:.0} % 的时间",
+                late * 100.0
+            ),
+            None => format!("应用的读取速度只有 {goodput}，接收窗口因此关闭"),
+        },
         Limit::SendBuffer => {
             format!("发送缓冲区装满了等待确认的数据（在途最多 {in_flight}，{goodput}）")
         }
