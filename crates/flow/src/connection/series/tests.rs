@@ -67,7 +67,7 @@ fn an_ack_is_late_that_waits_for_the_reader() {
             let end = 1 + (at + 1) * flight * 1000;
             let room = if is_read { 1_000_000 } else { 1_000_001 - end };
             // At the sender, the ACK passes a round trip later than the data, and 40 ms.
-            let passes = begin + 40 + rtt.saturating_sub(lag).as_millis();
+            let passes = begin + 40 + rtt.saturating_sub(lag).as_micros() / 1000;
             let ack = SequenceNumber(end);
             series.acknowledged(millis(passes), ack, AckWindow::Bytes(room), 0);
         }
