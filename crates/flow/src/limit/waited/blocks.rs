@@ -129,8 +129,8 @@ impl Clocked {
     /// What it says of a transfer that sent its last data after `time` seconds, if it was seen for
     /// most of that.
     pub fn waited(self, time: f64) -> Option<Waited> {
-        let idle = self.idle / time;
-        (2.0 * self.time >= time && idle >= OF_A_CLOCK)
+        let idle = self.idle / self.time;
+        (self.time > 0.0 && 2.0 * self.time >= time && idle >= OF_A_CLOCK)
             .then(|| Waited { halves: [idle; 2], period: Some(self.period) })
     }
 }
