@@ -123,8 +123,6 @@ pub(super) struct Series {
     /// When data last passed, and whether the burst that it belongs to followed an ACK.
     sent_at: Instant,
     prompted: bool,
-    /// The latest new data was all that the sender had.
-    ends_short: bool,
     /// What the two hosts' connections had carried by then.
     carried: HostPairSum,
     /// The least round trip.
@@ -183,7 +181,6 @@ impl Series {
             lag_least: lag.unwrap_or(Duration::ZERO),
             sent_at: at,
             prompted: false,
-            ends_short: false,
             carried: HostPairSum::default(),
             least: Least::default(),
             trains: None,
@@ -227,13 +224,9 @@ impl Series {
         self.note_repaired(data);
         if data.is_repeated {
             self.current.retransmissions += data.segments;
-            self.ends_short = false;
         } else {
             let new = u64::from(end.distance(self.next));
             self.current.sent += new;
-            if let Some(trains) = &mut self.trains {
-                trains.late_acks.sent(at);
-            }
             if may_begin {
                 self.flight = self.next + 1;
             }
@@ -241,8 +234,11 @@ impl Series {
             // the window.
             let cut = self.edge.is_some_and(|edge| [edge.now, edge.before].contains(&end));
             let is_short = !data.length.is_multiple_of(self.segment);
-            self.ends_short = is_short && !cut;
-            self.current.short += u32::from(self.ends_short);
+            let ends_short = is_short && !cut;
+            self.current.short += u32::from(ends_short);
+            if let Some(trains) = &mut self.trains {
+                trains.sent(at, ends_short);
+            }
             if !self.prompted {
                 self.current.unprompted += new;
             }
@@ -483,7 +479,7 @@ impl Series {
             Features { start: at, in_flight_max, window_max: window.into(), ..Features::default() };
         let mut done = std::mem::replace(&mut self.current, next);
         done.length = at.since(done.start);
-        done.segment = self.segment;
+        done.segment = u16::try_from(self.segment).unwrap_or(u16::MAX);
         if done.length > Duration::ZERO {
             self.closed.push(done);
         } else if let Some(last) = self.closed.last_mut() {

@@ -33,6 +33,8 @@ pub(super) struct Trains {
     latest: Option<Instant>,
     /// Which part of the last hundreds of segments repaired something, 0 to 1.
     pub repaired: f64,
+    /// Whether the latest new data was all that the sender had.
+    pub ends_short: bool,
     /// Whether the receiver acknowledges late.
     pub late_acks: LateAcks,
     /// The pauses of the sender's writer.
@@ -43,6 +45,12 @@ impl Trains {
     /// When the event before was; `None` before the first.
     pub fn last(&self) -> Option<Instant> {
         self.latest
+    }
+
+    /// Notes new data; it `ends_short` if it was all that the sender had.
+    pub fn sent(&mut self, at: Instant, ends_short: bool) {
+        self.ends_short = ends_short;
+        self.late_acks.sent(at);
     }
 
     /// Notes that `bytes` passed, in a segment or by an ACK that reports them. Returns the rate of

@@ -79,8 +79,8 @@ impl Series {
             (one, end)
         });
         for (one, end) in now.chain(earlier.take_while(|(_, end)| *end > since)) {
-            let overlap = end.since(one.start.max(since)).as_micros();
-            one.late_acks = one.late_acks.saturating_add(overlap as u32);
+            let overlap = end.since(one.start.max(since)).as_millis_f64().round();
+            one.late_acks = one.late_acks.saturating_add(overlap as u16);
         }
     }
 }

@@ -55,6 +55,7 @@ impl Series {
     /// Notes that data passed, for the part of it that repairs something.
     pub(super) fn note_repaired(&mut self, data: Data) {
         if let Some(trains) = &mut self.trains {
+            trains.ends_short &= !data.is_repeated;
             let part = (f64::from(data.segments) / REPAIRED_OF).min(1.0);
             trains.repaired += part * (f64::from(u8::from(data.is_repeated)) - trains.repaired);
         }
@@ -110,7 +111,7 @@ impl Series {
 
     /// Notes that new data follows a pause, if the sender had sent all that it had before.
     pub(super) fn note_pause(&mut self, at: Instant) {
-        let Some(trains) = self.trains.as_mut().filter(|_| self.ends_short) else { return };
+        let Some(trains) = self.trains.as_mut().filter(|trains| trains.ends_short) else { return };
         let first = self.closed.first().unwrap_or(&self.current).start;
         let [begin, end] = [self.sent_at, at].map(|at| at.since(first).as_secs_f64());
         trains.blocks.add(self.next, Pause { begin, end }, self.prompted, self.least.get());

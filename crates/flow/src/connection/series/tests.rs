@@ -73,7 +73,7 @@ fn an_ack_is_late_that_waits_for_the_reader() {
         }
         let late: u64 = series.finish().iter().map(|f| u64::from(f.late_acks)).sum();
         // The first flights pass before trains are timed.
-        (late as f64 / 1e3 / f64::from(flights - 8), late)
+        (late as f64 / f64::from(flights - 8), late)
     };
     for lag in [Duration::ZERO, rtt] {
         let (of_each, _) = late(lag, 10, false);

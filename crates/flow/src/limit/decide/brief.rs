@@ -220,12 +220,12 @@ mod tests {
     use fullpipe_model::units::Bytes;
     use proptest::prelude::*;
 
-    const SEGMENT: u32 = 1448;
+    const SEGMENT: u16 = 1448;
 
     /// Flights of so many segments, one a round trip, that passed at `rate` bits a second.
     fn flights(sizes: &[u32], rtt: Duration, rate: f64) -> Vec<Features> {
         let flight = |(at, &size): (usize, &u32)| {
-            let bytes = u64::from(size * SEGMENT);
+            let bytes = u64::from(size * u32::from(SEGMENT));
             // What takes longer than a round trip to pass holds the next flight back.
             let passes = Duration::from_secs_f64(bytes as f64 * 8.0 / rate);
             let is_last = at + 1 == sizes.len();

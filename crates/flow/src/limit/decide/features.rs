@@ -48,8 +48,8 @@ pub(crate) struct Features {
     pub follows_gap: bool,
     /// ACKs that moved the left edge of the window.
     pub acks: u32,
-    /// The largest segment so far.
-    pub segment: u32,
+    /// The largest segment so far. What is larger was merged from many.
+    pub segment: u16,
     pub in_flight_max: Bytes,
     /// The highest rate of a train, in bits a second.
     pub train_max: f32,
@@ -73,8 +73,8 @@ pub(crate) struct Features {
     pub in_flight_time: f64,
     /// Nanoseconds in which the next segment did not fit into the receive window.
     pub full: u64,
-    /// Microseconds for which the receiver kept ACKs back, as data waited to be read.
-    pub late_acks: u32,
+    /// Milliseconds for which the receiver kept ACKs back, as data waited to be read.
+    pub late_acks: u16,
     /// Nanoseconds with nothing in flight although the window had room.
     pub idle: u64,
     pub window_max: PeakWindow,

@@ -34,7 +34,7 @@ fn reader(features: &[Features], rates: &[f64]) -> Waited {
     let ever = Sorted::new(rates.iter().copied()).percentile(90);
     let (pauses, time) = pauses(features, |at| {
         let is_slower = rates[at] < SLOWER * ever;
-        if is_slower { f64::from(features[at].late_acks) / 1e6 } else { 0.0 }
+        if is_slower { f64::from(features[at].late_acks) / 1e3 } else { 0.0 }
     });
     Waited::without_clock(&pauses, time)
 }
