@@ -79,7 +79,7 @@ impl Cuts {
     pub fn judge(self, path: Path) -> Verdict {
         let clocked = self.judged().clocked();
         let CutFeatures { judged, shown } = self.finish();
-        let verdict = decide(&judged, Path { clocked, ..path });
+        let verdict = decide(&judged, path, clocked);
         let Some(shown) = shown else { return verdict };
         let spans = shown.iter().map(|f| f.interval(Vec::new())).collect();
         let shown = recut(&verdict.intervals, spans);

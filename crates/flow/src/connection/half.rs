@@ -21,7 +21,7 @@ use super::{AnswerFacts, DirectionFacts, LabelCounts, Labels, RttFacts};
 use crate::capture::segment::{Flags, PayloadStart, Segment, SequenceNumber};
 use crate::config::Config;
 use crate::intake::HostPairSum;
-use crate::limit::{Clocked, Coverage, Path, Verdict};
+use crate::limit::{Coverage, Path, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// One end's direction. It is kept small, since each open connection has two.
@@ -553,18 +553,8 @@ impl Half {
         let segment = self.segment.get().into();
         let policed = notes.drops.policed(self.first_data, self.last_data, segment);
         let hint = config.hint;
-        let clocked = Clocked::default();
-        let path = Path {
-            rtt: base,
-            hint,
-            coverage,
-            is_at_sender,
-            turns,
-            pieces,
-            policed,
-            is_reordered,
-            clocked,
-        };
+        let path =
+            Path { rtt: base, hint, coverage, is_at_sender, turns, pieces, policed, is_reordered };
         let verdict = self.series.map(|series| series.judge(path));
         let scale = self.memory.scale.agreed();
         let facts = DirectionFacts {

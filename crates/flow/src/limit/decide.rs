@@ -53,18 +53,16 @@ pub(crate) struct Path {
     pub policed: Option<Policed>,
     /// Whether packets overtook each other so far that the sender took it for loss.
     pub is_reordered: bool,
-    /// For how long a clock woke the writer.
-    pub clocked: Clocked,
 }
 
 /// Decides what held the sender in each interval.
-pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
-    shared::or_its_receiver(decide_by(features, path), features, path)
+pub(crate) fn decide(features: &[Features], path: Path, clocked: Clocked) -> Verdict {
+    shared::or_its_receiver(decide_by(features, path, clocked), features, path, clocked)
 }
 
 /// Decides what held the sender in each interval, by rates of the path that are those of all
 /// connections of the two hosts.
-fn decide_by(features: &[Features], path: Path) -> Verdict {
+fn decide_by(features: &[Features], path: Path, clocked: Clocked) -> Verdict {
     let transfer = Transfer::new(features, path);
     let mut phase = CongestionPhase::Start;
     let mut before = None;
@@ -114,8 +112,8 @@ fn decide_by(features: &[Features], path: Path) -> Verdict {
         transfer.case(&limits[part])
     });
     let verdict = if path.is_reordered { verdict.or_taken_for_loss() } else { verdict };
-    let verdict =
-        pauses::overrule(verdict, features, transfer.surroundings.wide_rates(), path.clocked);
+    let rates = transfer.surroundings.wide_rates();
+    let verdict = pauses::overrule(verdict, features, rates, clocked);
     match path.policed.filter(|_| !path.is_reordered) {
         Some(law) => one_rate(verdict, law, features, path.is_at_sender),
         None => verdict,
@@ -618,7 +616,6 @@ mod tests {
                 pieces: 0,
                 policed: None,
                 is_reordered: false,
-                clocked: Clocked::default(),
             }
         }
     }
@@ -629,7 +626,7 @@ mod tests {
         let path = Path::whole(None, true);
         let length = Duration::from_millis(10);
         let busy = Features { segments: 10, delivered: 10, length, ..<_>::default() };
-        let verdict = decide(&[busy; 20], path);
+        let verdict = decide(&[busy; 20], path, Clocked::default());
         let traits = verdict.traits;
         let case =
             Case { traits, possible: Possible::ALL, link: LinkEvidence::None, judges_parts: true };

@@ -32,8 +32,8 @@ const PERIODS_LEAST: usize = 6;
 /// Periods that differ from their clock's by more than this part of it are no clock's.
 const UNEVEN: f64 = 0.05;
 /// Programs wait for whole milliseconds, so their times differ by up to half of one from a clock's,
-/// and by as much as they are late. In seconds; of a period, this counts up to so many times as much
-/// as [`UNEVEN`].
+/// and by as much as they are late. In seconds; of a period, this counts up to so many times as
+/// much as [`UNEVEN`].
 const READ_LATE: f64 = 0.0007;
 const UNEVEN_BY_READING: f64 = 2.0;
 /// A writer that takes the same time for each block pauses for the same time; one that waits for
@@ -122,13 +122,13 @@ impl Waited {
 /// The period of the clock by which begins what follows each pause, while the pauses take what the
 /// blocks leave.
 fn period(pauses: &[Pause], time: f64) -> Option<f64> {
-    let Clock { period, uneven, spread } = clock(pauses, time)?;
+    let Beat { period, uneven, spread } = beat(pauses, time)?;
     (spread >= MORE_EVEN * uneven.max(EVENEST * period)).then_some(period)
 }
 
 /// When writing goes on after a pause.
 #[derive(Debug, Clone, Copy)]
-struct Clock {
+struct Beat {
     period: f64,
     /// By how much up or down 9 of 10 of these times differ from the clock's, and by how much the
     /// pauses' lengths differ.
@@ -138,7 +138,7 @@ struct Clock {
 
 /// The clock by which begins what follows each pause: at the same time after the one before, or a
 /// multiple of it.
-fn clock(pauses: &[Pause], time: f64) -> Option<Clock> {
+fn beat(pauses: &[Pause], time: f64) -> Option<Beat> {
     let long = Sorted::new(pauses.iter().map(|pause| pause.length())).percentile(90);
     let between: Vec<Pause> =
         pauses.iter().copied().filter(|pause| pause.length() >= WITHIN_A_BLOCK * long).collect();
@@ -162,7 +162,7 @@ fn clock(pauses: &[Pause], time: f64) -> Option<Clock> {
     let lengths = Sorted::new(between.iter().map(|pause| pause.length()));
     let spread = lengths.percentile(90) - lengths.percentile(10);
     let most = UNEVEN * period;
-    (uneven <= most.max(READ_LATE.min(UNEVEN_BY_READING * most))).then_some(Clock {
+    (uneven <= most.max(READ_LATE.min(UNEVEN_BY_READING * most))).then_some(Beat {
         period,
         uneven,
         spread,

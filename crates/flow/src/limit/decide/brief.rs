@@ -216,7 +216,7 @@ fn fewest_segments(flights: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limit::{Path, decide};
+    use crate::limit::{Clocked, Path, decide};
     use fullpipe_model::units::Bytes;
     use proptest::prelude::*;
 
@@ -247,7 +247,9 @@ mod tests {
     }
 
     fn judged(features: &[Features], rtt: Duration, is_at_sender: bool) -> Limit {
-        decide(features, Path::whole(Some(rtt), is_at_sender)).limited_by().limit
+        decide(features, Path::whole(Some(rtt), is_at_sender), Clocked::default())
+            .limited_by()
+            .limit
     }
 
     proptest! {
@@ -283,7 +285,9 @@ mod tests {
         let rtt = Duration::from_millis(40);
         let growing = flights(&[3, 6, 7], rtt, 1e9);
         let with = |pieces| {
-            decide(&growing, Path { pieces, ..Path::whole(Some(rtt), true) }).limited_by().limit
+            decide(&growing, Path { pieces, ..Path::whole(Some(rtt), true) }, Clocked::default())
+                .limited_by()
+                .limit
         };
         assert_eq!(with(3), START, "the end of each write");
         assert_eq!(with(9), Limit::SenderApplication);
@@ -297,7 +301,9 @@ mod tests {
         let rtt = Duration::from_millis(40);
         let with = |turns, sizes: &[u32]| {
             let features = flights(sizes, rtt, 1e9);
-            decide(&features, Path { turns, ..Path::whole(Some(rtt), true) }).limited_by().limit
+            decide(&features, Path { turns, ..Path::whole(Some(rtt), true) }, Clocked::default())
+                .limited_by()
+                .limit
         };
         assert_eq!(with(3, &[2, 2, 2, 2]), Limit::SenderApplication);
         assert_eq!(with(0, &[2, 10, 20]), START);

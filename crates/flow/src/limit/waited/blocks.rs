@@ -5,7 +5,7 @@
 //! full buffer makes its writer go on with the ACK that empties it, at a fixed part of the round
 //! trip. A clock wakes its writer whatever arrives.
 
-use super::{OF_A_CLOCK, Pause, WITHIN_A_BLOCK, Waited, clock};
+use super::{OF_A_CLOCK, Pause, WITHIN_A_BLOCK, Waited, beat};
 use crate::capture::segment::SequenceNumber;
 use crate::limit::percentiles::Sorted;
 use fullpipe_model::units::Duration;
@@ -82,11 +82,11 @@ impl BlockPauses {
         let time = last.pause.end - self.from;
         let blocks = whole(&self.blocks);
         let pauses: Vec<Pause> = blocks.iter().map(|block| block.pause).collect();
-        let found = clock(&pauses, time).filter(|clock| {
-            are_unprompted(&blocks) || (are_round(&blocks) && is_off_beat(clock.period, rtt))
+        let found = beat(&pauses, time).filter(|beat| {
+            are_unprompted(&blocks) || (are_round(&blocks) && is_off_beat(beat.period, rtt))
         });
-        if let Some(clock) = found {
-            self.clocked.period = clock.period;
+        if let Some(beat) = found {
+            self.clocked.period = beat.period;
             self.clocked.time += time;
             self.clocked.idle += pauses.iter().map(|pause| pause.length()).sum::<f64>();
         }
