@@ -199,7 +199,7 @@ def table(scores, detail):
         tools = list(scores)
         lines += ["", f"Right {'limits' if what == 'limits' else 'of the four classes'}, "
                       "and of the rest how many were silent:", "", *heading("", "captures", *tools)]
-        for group in sorted(scores[tools[0]][what]):
+        for group in sorted(scores[tools[0]][what].keys() - {("all", "all")}):
             rows_ = [scores[tool][what][group] for tool in tools]
             cells = [f"{row['right']} ({row['share']:.0%}), {row['silent']}" for row in rows_]
             lines.append(f"| {group[0]}: {group[1]} | {rows_[0]['captures']} | {' | '.join(cells)} |")

@@ -323,7 +323,7 @@ class Maker(unittest.TestCase):
         program = os.environ.get("FULLPIPE")
         if not program:
             lacks("FULLPIPE, which names the program,")
-        for case, limit in (("receive_window", "receive_window"), ("send_buffer", "send_buffer"),
+        for case, limit in (("receive_window", "receive_window"), ("link", "link"),
                             ("congestion_window_loss", "congestion_window (loss)")):
             name, said, sure = ours.answer(program, committed(case), "limit")
             self.assertEqual((name, said), (flows.largest(committed(case)).name, limit))
