@@ -308,6 +308,19 @@ class Scorer(unittest.TestCase):
                 self.assertIn(f'"{word}"', source, tool)
 
 
+class Page(unittest.TestCase):
+    def test_the_guide_has_the_scores_of_the_answers_that_are_committed(self):
+        folder = HERE / "entries/501"
+        answers = sorted(str(path) for path in folder.glob("*.csv") if path.name != "labels.csv")
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            score.main([str(folder / "labels.csv"), *answers, "--detail"])
+        page = (HERE.parents[1] / "docs/src/benchmark.md").read_text(encoding="utf-8")
+        between = page.split("<!-- open-scores: begin", 1)[1].split("<!-- open-scores: end", 1)[0]
+        self.assertEqual(between.split("-->\n", 1)[1].strip(), printed.getvalue().strip())
+        self.assertGreater(len(answers), 3)
+
+
 class Maker(unittest.TestCase):
     def test_two_causes_have_their_moments(self):
         flow = types.SimpleNamespace(began=1.0, ended=9.0, data=[(1.5, 1, 1001)],
