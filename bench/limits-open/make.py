@@ -15,6 +15,7 @@ Called again, it goes on where it ended. The same seed gives the same scenes, an
 allow, the same packets."""
 import argparse
 import csv
+import ctypes
 import json
 import math
 import os
@@ -58,10 +59,16 @@ class Clock:
         return self.end - time.monotonic()
 
 
+def ends_with_us():
+    """Asks the kernel to end a child when we are killed, as nobody else could then."""
+    ends_with_parent = 1
+    ctypes.CDLL(None).prctl(ends_with_parent, signal.SIGTERM)
+
+
 def run(command, clock):
     """Runs a program of ours, and ends it with all that it started if the time is over or we are ended."""
     # With a group of its own: what it starts ends with it.
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=ends_with_us)
     try:
         out, _ = child.communicate(timeout=max(clock.left(), 1))
     except BaseException as error:
@@ -226,7 +233,8 @@ def main():
     for program in (given.xtask, given.program):
         if not program.exists():
             sys.exit(f"make.py: there is no {program}; `cargo build --workspace` makes it")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("make.py: ended; call it again, and it goes on"))
+    for asked_to_end in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(asked_to_end, lambda *_: sys.exit("make.py: ended; call it again, and it goes on"))
     given.folder = given.folder.resolve()
     (given.folder / "captures").mkdir(parents=True, exist_ok=True)
     try:
