@@ -9,6 +9,7 @@
 
 mod conversations;
 mod judge;
+mod labels;
 mod own_wire;
 mod reasons;
 mod remedies;
@@ -81,6 +82,10 @@ pub struct Truth {
     /// Print one JSON line for each run and vantage in place of tables.
     #[arg(long)]
     jsonl: bool,
+    /// Print what is right for each capture, one JSON line each, in place of scores. Nothing is
+    /// analysed.
+    #[arg(long, conflicts_with_all = ["remedies", "jsonl", "poor", "truth"])]
+    labels: bool,
 }
 
 impl Default for Truth {
@@ -102,6 +107,7 @@ impl Default for Truth {
             truth: false,
             remedies: false,
             jsonl: false,
+            labels: false,
         }
     }
 }
@@ -227,6 +233,9 @@ impl Truth {
 
     /// Runs the scenarios, judges and scores them, and prints the scores.
     pub fn run(&self) -> anyhow::Result<()> {
+        if self.labels {
+            return labels::print(self);
+        }
         if self.conversations {
             return conversations::run(self);
         }

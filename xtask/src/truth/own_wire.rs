@@ -117,6 +117,11 @@ impl OwnWire {
         self.asked = Some(at);
     }
 
+    /// From the first packet to the last.
+    pub fn time(&self) -> Duration {
+        self.begun.zip(self.end).map_or(Duration::ZERO, |(begun, end)| end.since(begun))
+    }
+
     /// From the first packet to the first that opens the connection.
     pub fn connecting(&self) -> Option<Duration> {
         Some(self.opened?.since(self.begun?))

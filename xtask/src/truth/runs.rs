@@ -19,6 +19,9 @@ pub struct TruthRun {
     /// What a verdict may name first: causes, and their limits.
     pub causes: Vec<Cause>,
     pub right: Vec<Limit>,
+    /// How much faster the transfer is, as a fraction, with each cause lifted alone, as far as that
+    /// was run.
+    pub gains: Vec<(Cause, f64)>,
     pub scenario: Scenario,
     /// The folder of its captures, samples and row.
     pub folder: PathBuf,
@@ -92,14 +95,15 @@ pub fn all(options: &Truth) -> anyhow::Result<FoundRuns> {
             continue;
         }
         let is_relaxed = one.is_relaxed;
-        let run = read(one, &place)?;
+        let mut run = read(one, &place)?;
         if is_relaxed {
             relaxed = Some(run);
             continue;
         }
         // The counterfactual of a run, if it has one, comes right before it.
         let relaxed = relaxed.take().filter(|other| other.name.starts_with(&run.name));
-        let binds = relaxed.map_or_else(|| binds(&run), |relaxed| gain(&run, &relaxed) >= GAIN_MIN);
+        run.gains.extend(relaxed.map(|relaxed| (run.cause, gain(&run, &relaxed))));
+        let binds = run.gains.first().map_or_else(|| binds(&run), |(_, gain)| *gain >= GAIN_MIN);
         if binds { found.done.push(run) } else { found.unbound.push(run.name) }
     }
     Ok(found)
@@ -263,7 +267,8 @@ pub fn read(one: Wanted, place: &Path) -> anyhow::Result<TruthRun> {
     let scenario = scenario.with_context(|| format!("{} has no scenario", one.name))?;
     let (causes, right) = (vec![one.cause], vec![right(one.cause)]);
     let Wanted { name, cause, also, .. } = one;
-    Ok(TruthRun { name, cause, also, causes, right, scenario, folder, row })
+    let gains = Vec::new();
+    Ok(TruthRun { name, cause, also, causes, right, gains, scenario, folder, row })
 }
 
 /// Whether the row's plain numbers are compatible with the intended cause as the limit.

@@ -37,7 +37,7 @@ pub fn all(options: &Truth) -> anyhow::Result<FoundRuns> {
         };
         run.right = causes.iter().copied().map(right).collect();
         run.right.dedup();
-        (run.cause, run.causes) = (cause, causes);
+        (run.cause, run.causes, run.gains) = (cause, causes, gains);
         found.done.push(run);
     }
     Ok(found)

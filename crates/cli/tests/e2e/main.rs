@@ -35,6 +35,7 @@ mod link_refusals;
 mod mcp;
 mod need;
 mod noise;
+mod open_benchmark;
 mod output;
 mod path_test;
 mod privilege;
@@ -120,6 +121,7 @@ fn main() -> ExitCode {
     let subjects: &[(&str, Beside, &[Case])] = &[
         ("output", Beside::Unmeasured, output::CASES),
         ("annotate", Beside::Unmeasured, annotate::CASES),
+        ("open_benchmark", Beside::Unmeasured, open_benchmark::CASES),
         ("anonymize", Beside::Unmeasured, anonymize::CASES),
         ("mcp", Beside::Unmeasured, mcp::CASES),
         ("bad_input", Beside::Unmeasured, bad_input::CASES),
