@@ -281,7 +281,7 @@ fn busybox(root: &Path) -> anyhow::Result<()> {
     let script = "dpkg-deb --extract \"$1\"/*.deb \"$1\" && \
         mkdir -p \"$2\"/bin \"$2\"/sbin \"$2\"/usr/bin \"$2\"/usr/sbin \"$2\"/dev \"$2\"/proc \
           \"$2\"/sys \"$2\"/tmp \"$2\"/root && \
-        cp \"$(find \"$1\" -type f -name busybox)\" \"$2\"/bin/busybox && \
+        cp \"$(find \"$1\" -type f -path '*/bin/busybox')\" \"$2\"/bin/busybox && \
         chroot \"$2\" /bin/busybox --install -s";
     run(Command::new("sh").args(["-ec", script, "sh"]).arg(folder).arg(root))
 }
@@ -292,9 +292,10 @@ mount --rbind /sys "$ROOT/sys"
 mount -t proc proc "$ROOT/proc"
 "#;
 
-/// What debootstrap leaves to the foreign machine.
+/// What debootstrap leaves to the foreign machine. A user namespace makes no device, and needs none:
+/// debootstrap knows that of lxc's.
 const SECOND_STAGE: &str = r#"
-chroot "$ROOT" /debootstrap/debootstrap --second-stage >&2
+container=lxc chroot "$ROOT" /debootstrap/debootstrap --second-stage >&2
 "#;
 
 /// A release's life, as a user leads it. Packages' managers keep their books below /var.
