@@ -84,7 +84,7 @@ fn seconds_of_cpu(program: &Path, file: &Path) -> anyhow::Result<f64> {
 
 /// `analyze` of a large capture answers as anywhere, and `why` runs.
 fn on_a_narrow_machine(built: &Path, program: &Path, work: &Path) -> anyhow::Result<()> {
-    let Some(group) = Group::make()? else {
+    let Some(group) = NarrowMachine::make()? else {
         let problem = "no control group for memory could be made";
         ensure!(std::env::var_os("FULLPIPE_NO_SKIP").is_none(), "{problem}");
         eprintln!("SKIPPED: the narrow machine: {problem}");
@@ -117,11 +117,11 @@ fn on_a_narrow_machine(built: &Path, program: &Path, work: &Path) -> anyhow::Res
 }
 
 /// A control group with the memory of a narrow machine, and no swap.
-struct Group {
+struct NarrowMachine {
     folder: PathBuf,
 }
 
-impl Group {
+impl NarrowMachine {
     /// Where the hierarchies of version 2 and of version 1 are, and their limits.
     const KINDS: [(&str, &[(&str, u64)]); 2] = [
         ("/sys/fs/cgroup", &[("memory.max", MEMORY), ("memory.swap.max", 0)]),
@@ -132,14 +132,14 @@ impl Group {
     ];
 
     /// Makes one, where the kernel and the caller's privileges let it.
-    fn make() -> anyhow::Result<Option<Group>> {
-        for (hierarchy, limits) in Group::KINDS {
+    fn make() -> anyhow::Result<Option<NarrowMachine>> {
+        for (hierarchy, limits) in NarrowMachine::KINDS {
             let folder =
                 Path::new(hierarchy).join(format!("fullpipe-dist-check-{}", std::process::id()));
             if std::fs::create_dir(&folder).is_err() {
                 continue;
             }
-            let group = Group { folder };
+            let group = NarrowMachine { folder };
             let (size, swap) = (limits[0], limits[1]);
             if !group.folder.join(size.0).exists() {
                 continue;
@@ -171,7 +171,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for NarrowMachine {
     fn drop(&mut self) {
         // It is empty: what was started in it has ended.
         let _ = std::fs::remove_dir(&self.folder);

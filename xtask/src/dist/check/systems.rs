@@ -292,8 +292,8 @@ mount --rbind /sys "$ROOT/sys"
 mount -t proc proc "$ROOT/proc"
 "#;
 
-/// What debootstrap leaves to the foreign machine. A user namespace makes no device, and needs none:
-/// debootstrap knows that of lxc's.
+/// What debootstrap leaves to the foreign machine. In a user namespace no device can be made, and
+/// none is needed: debootstrap knows that of lxc's.
 const SECOND_STAGE: &str = r#"
 container=lxc chroot "$ROOT" /debootstrap/debootstrap --second-stage >&2
 "#;
