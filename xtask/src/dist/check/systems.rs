@@ -280,7 +280,7 @@ fn busybox(root: &Path) -> anyhow::Result<()> {
     output(Command::new("apt-get").args(["download", "busybox-static"]).current_dir(folder))?;
     let script = "dpkg-deb --extract \"$1\"/*.deb \"$1\" && \
         mkdir -p \"$2\"/bin \"$2\"/sbin \"$2\"/usr/bin \"$2\"/usr/sbin \"$2\"/dev \"$2\"/proc \
-          \"$2\"/sys \"$2\"/tmp \"$2\"/root && \
+          \"$2\"/sys \"$2\"/run \"$2\"/tmp \"$2\"/root && \
         cp \"$(find \"$1\" -type f -path '*/bin/busybox')\" \"$2\"/bin/busybox && \
         chroot \"$2\" /bin/busybox --install -s";
     run(Command::new("sh").args(["-ec", script, "sh"]).arg(folder).arg(root))
@@ -298,13 +298,14 @@ const SECOND_STAGE: &str = r#"
 container=lxc chroot "$ROOT" /debootstrap/debootstrap --second-stage >&2
 "#;
 
-/// A release's life, as a user leads it. Packages' managers keep their books below /var.
+/// A release's life, as a user leads it. Packages' managers keep their books below /var; what
+/// programs keep while the machine runs is below /run, and ends with it.
 const LIFE: &str = r#"
 inside() { timeout 300 chroot "$ROOT" "$@"; }
 at_work() { inside sh -ec "cd /tmp/work; $1"; }
 # Without the folders below /usr/local, which are the machine's own.
 listing() {
-  (cd "$ROOT" && find . -xdev \( -path ./proc -o -path ./var \) -prune \
+  (cd "$ROOT" && find . -xdev \( -path ./proc -o -path ./var -o -path ./run \) -prune \
     -o \( ! -type d -o ! -path './usr/local*' \) -print | sort)
 }
 # step MOST NAME COMMAND..: a code of up to MOST is an answer.
