@@ -66,6 +66,13 @@ impl Tools {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let ours = [self.crates.clone(), self.python.clone()];
         let path = std::env::join_paths(ours.into_iter().chain(std::env::split_paths(&path)))?;
+        // What the cargo that started this says of xtask is none of the affairs of what is built:
+        // ring's build script looks at it, and would build again what is there.
+        for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
+            if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+                program.env_remove(name);
+            }
+        }
         program
             .env("PATH", path)
             .env("SOURCE_DATE_EPOCH", release.time.to_string())

@@ -236,7 +236,7 @@ fn rpm(release: &Release, out: &Path, work: &Path) -> anyhow::Result<()> {
 
 fn rpm_in(root: &Path) -> Command {
     let mut rpm = Command::new("rpm");
-    rpm.arg("--root").arg(root).args(["--nodeps", "--noscripts"]);
+    rpm.arg("--root").arg(root);
     rpm
 }
 
