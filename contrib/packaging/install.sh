@@ -4,6 +4,7 @@
 #   sh install.sh                      from the folder that this script is in
 #   sh install.sh --from https://..    from an address, by curl or wget
 #   sh install.sh --prefix ~/.local    elsewhere than /usr/local
+#   sh install.sh --remove             removes it; with --prefix, from there
 #
 # It checks SHA256SUMS before it writes anything, and writes below the prefix only.
 set -eu
@@ -11,6 +12,7 @@ set -eu
 version=@VERSION@
 from=$(dirname "$0")
 prefix=/usr/local
+remove=
 
 fail() {
   echo "install.sh: $1" >&2
@@ -24,13 +26,27 @@ while [ $# -gt 0 ]; do
       if [ "$1" = --from ]; then from=$2; else prefix=$2; fi
       shift 2
       ;;
+    --remove)
+      remove=yes
+      shift
+      ;;
     -h | --help)
-      sed -n '2,8s/^# \{0,1\}//p' "$0"
+      sed -n '2,9s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
-    *) fail "no option '$1': there are --from and --prefix" ;;
+    *) fail "no option '$1': there are --from, --prefix and --remove" ;;
   esac
 done
+
+if [ -n "$remove" ]; then
+  [ -e "$prefix/bin/fullpipe" ] || fail "$prefix/bin/fullpipe is not there: give the --prefix that it was installed with"
+  rm -f "$prefix/bin/fullpipe" "$prefix/share/man/man1"/fullpipe.1 "$prefix/share/man/man1"/fullpipe-*.1 \
+    "$prefix/share/man/zh_CN/man1"/fullpipe.1 "$prefix/share/man/zh_CN/man1"/fullpipe-*.1 ||
+    fail "cannot remove from $prefix: run it as root"
+  rmdir "$prefix/share/man/zh_CN/man1" "$prefix/share/man/zh_CN" 2>/dev/null || :
+  echo "removed fullpipe from $prefix"
+  exit 0
+fi
 
 [ "$(uname -s)" = Linux ] || fail "fullpipe runs on Linux; this is $(uname -s)"
 case $(uname -m) in

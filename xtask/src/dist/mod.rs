@@ -35,10 +35,14 @@ pub struct Dist {
     /// Without the wheels, which take longest.
     #[arg(long)]
     without_wheels: bool,
-    /// Then build again elsewhere and compare, and install in bare systems: needs root and
-    /// `debootstrap lintian rpm qemu-user-static`.
+    /// Then install, use and remove it in bare systems, measure it, make everything again
+    /// elsewhere, and compare: needs root, and `apt install debootstrap lintian rpm
+    /// qemu-user-static ruby nix-bin`.
     #[arg(long)]
     check: bool,
+    /// A bare root file system that is checked, too, as a tar: alpine=FILE, rocky=FILE.
+    #[arg(long = "root", value_name = "SYSTEM=FILE", requires = "check")]
+    roots: Vec<check::Given>,
 }
 
 /// For which machines there are releases.
@@ -94,7 +98,7 @@ struct Release {
     commit: String,
     /// When it was committed, in seconds since 1970: the time of every file.
     time: u64,
-    /// target/dist, absolute.
+    /// Where it is made, absolute: target/dist.
     folder: PathBuf,
     /// The export of the commit.
     source: PathBuf,
@@ -103,8 +107,8 @@ struct Release {
 impl Dist {
     /// Makes the release, and says what it made.
     pub fn run(&self) -> anyhow::Result<()> {
-        let release = Release::export("source")?;
-        let out = fresh(&release.folder.join("out"))?;
+        let base = std::path::absolute(crate::build::target_folder().join("dist"))?;
+        let release = Release::export(&base)?;
         let tools = tools::Tools::install(&release)?;
         let mut targets = self.targets.clone();
         if targets.is_empty() {
@@ -117,48 +121,65 @@ impl Dist {
             "the program writes its own man pages: add --target {}",
             std::env::consts::ARCH
         );
-        let programs = program::build_all(&release, &tools, &targets)?;
-        let pages = tree::Pages::written_by(&programs[0], &release)?;
-        for (target, program) in targets.into_iter().zip(&programs) {
-            let licences = licences::of(&release, target)?;
-            let root = tree::lay_out(&release, target, program, &pages, &licences)?;
-            archive::tarball(&release, target, &root, &out)?;
-            packages::deb(&release, &tools, target, &root, &out)?;
-            packages::rpm(&release, &tools, target, &root, &out)?;
-            image::make(&release, target, program, &out)?;
-            if !self.without_wheels {
-                wheels::build(&release, &tools, target, program, &out)?;
-            }
-        }
-        guests(&release, &programs[0], &out)?;
-        guide::build(&release, &tools, &out)?;
-        tools.bill_of_materials(&release, &out)?;
-        release.fill_in("contrib/packaging/install.sh", &out.join("install.sh"), &[])?;
-        if let Some(address) = &self.address {
-            recipes(&release, address, &out)?;
-        }
-        sums(&out)?;
+        let out = self.make(&release, &tools, &targets)?;
         eprintln!("{}:", out.display());
         for (name, bytes) in files(&out)? {
             eprintln!("  {bytes:>10} {name}");
         }
-        if self.check { check::everything(&release, &tools, &out) } else { Ok(()) }
+        if !self.check {
+            return Ok(());
+        }
+        check::everything(&release, &tools, &out, &self.roots)?;
+        check::same_bytes_again(&release, &out, |again| self.make(again, &tools, &targets))?;
+        eprintln!("check: everything holds");
+        Ok(())
+    }
+
+    /// Makes everything that the release ships; returns the folder that has it.
+    fn make(
+        &self,
+        release: &Release,
+        tools: &tools::Tools,
+        targets: &[Architecture],
+    ) -> anyhow::Result<PathBuf> {
+        let out = fresh(&release.folder.join("out"))?;
+        let programs = program::build_all(release, tools, targets)?;
+        let pages = tree::Pages::written_by(&programs[0], release)?;
+        for (&target, program) in targets.iter().zip(&programs) {
+            let licences = licences::of(release, target)?;
+            let root = tree::lay_out(release, target, program, &pages, &licences)?;
+            archive::tarball(release, target, &root, &out)?;
+            packages::deb(release, tools, target, &root, &out)?;
+            packages::rpm(release, tools, target, &root, &out)?;
+            image::make(release, target, program, &out)?;
+            if !self.without_wheels {
+                wheels::build(release, tools, target, program, &out)?;
+            }
+        }
+        guests(release, &programs[0], &out)?;
+        guide::build(release, tools, &out)?;
+        tools.bill_of_materials(release, &out)?;
+        release.fill_in("contrib/packaging/install.sh", &out.join("install.sh"), &[])?;
+        if let Some(address) = &self.address {
+            recipes(release, &out, address, &out)?;
+        }
+        sums(&out)?;
+        Ok(out)
     }
 }
 
 impl Release {
-    /// Exports the commit that is checked out into target/dist/`folder`. What is not committed is
+    /// Exports the commit that is checked out into `source` in `folder`. What is not committed is
     /// not released.
-    fn export(folder: &str) -> anyhow::Result<Release> {
+    fn export(folder: &Path) -> anyhow::Result<Release> {
         let changed = output(Command::new("git").args(["status", "--porcelain"]))?;
         if !changed.is_empty() {
             eprintln!("NOTE: the work tree has changes that are not committed; they are left out");
         }
         let about = output(Command::new("git").args(["show", "-s", "--format=%H %ct", "HEAD"]))?;
         let (commit, time) = about.trim().split_once(' ').context("read the commit")?;
-        let base = std::path::absolute(crate::build::target_folder().join("dist"))?;
-        let source = fresh(&base.join(folder))?;
-        let packed = base.join("source.tar");
+        let source = fresh(&folder.join("source"))?;
+        let packed = folder.join("source.tar");
         let mut archive = Command::new("git");
         run(archive.args(["archive", "--format=tar", "HEAD", "--output"]).arg(&packed))?;
         run(Command::new("tar").arg("-xf").arg(&packed).arg("-C").arg(&source))?;
@@ -169,7 +190,7 @@ impl Release {
             version: version.context("Cargo.toml has no version")?.to_owned(),
             commit: commit.to_owned(),
             time: time.parse().context("read the commit's time")?,
-            folder: base,
+            folder: folder.to_owned(),
             source,
         })
     }
@@ -207,8 +228,8 @@ fn guests(release: &Release, program: &Path, out: &Path) -> anyhow::Result<()> {
     run(Command::new(program).args(["lab", "kernel", "pack", "--output"]).arg(out.join(name)))
 }
 
-/// Recipes for package managers that build from the tarballs at `address`.
-fn recipes(release: &Release, address: &str, out: &Path) -> anyhow::Result<()> {
+/// Recipes, into `to`, for package managers that build from the tarballs of `out` at `address`.
+fn recipes(release: &Release, out: &Path, address: &str, to: &Path) -> anyhow::Result<()> {
     let sums = Architecture::ALL.map(|target| {
         let tarball = out.join(format!("{}.tar.gz", release.stem(target)));
         let bytes = std::fs::read(&tarball);
@@ -224,7 +245,7 @@ fn recipes(release: &Release, address: &str, out: &Path) -> anyhow::Result<()> {
         ("@SHA256_AARCH64@", aarch64.as_str()),
     ];
     for recipe in RECIPES {
-        release.fill_in(&format!("contrib/packaging/{recipe}"), &out.join(recipe), &places)?;
+        release.fill_in(&format!("contrib/packaging/{recipe}"), &to.join(recipe), &places)?;
     }
     Ok(())
 }

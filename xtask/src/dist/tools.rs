@@ -51,9 +51,9 @@ impl Tools {
         self.at_hand(Command::new(env!("CARGO")), release)
     }
 
-    /// What makes a wheel, likewise.
-    pub fn maturin(&self, release: &Release) -> anyhow::Result<Command> {
-        self.at_hand(Command::new(self.python.join("maturin")), release)
+    /// A program of those in contrib/packaging/tools.txt.
+    pub fn python(&self, name: &str) -> PathBuf {
+        self.python.join(name)
     }
 
     /// What makes the guide's site, likewise.
@@ -61,10 +61,18 @@ impl Tools {
         self.at_hand(Command::new(self.crates.join("mdbook")), release)
     }
 
-    fn at_hand(&self, mut program: Command, release: &Release) -> anyhow::Result<Command> {
+    /// A program that has the tools at hand, in the export.
+    pub fn at_hand(&self, mut program: Command, release: &Release) -> anyhow::Result<Command> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let ours = [self.crates.clone(), self.python.clone()];
         let path = std::env::join_paths(ours.into_iter().chain(std::env::split_paths(&path)))?;
+        // What the cargo that started this says of xtask is none of the affairs of what is built:
+        // ring's build script looks at it, and would build again what is there.
+        for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
+            if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+                program.env_remove(name);
+            }
+        }
         program
             .env("PATH", path)
             .env("SOURCE_DATE_EPOCH", release.time.to_string())

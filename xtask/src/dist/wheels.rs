@@ -9,6 +9,12 @@ use std::process::Command;
 
 /// What a wheel may have.
 pub const LARGEST: u64 = 10_000_000;
+/// Where the export is while a wheel is built. The package is a workspace of its own and takes the
+/// crates from beside it, by their whole paths: at another place they are other crates to the
+/// compiler, and give other bytes.
+const PLACE: &str = "/media";
+/// Puts the export there, for what it then starts and nothing else.
+const AT_PLACE: &str = "mount --bind \"$0\" \"$1\"; cd \"$1\"; shift; exec \"$@\"";
 /// Where maturin takes from what it puts beside the package; `scripts` are commands.
 const DATA: &str = "data";
 /// Rust's name of a C library, and the oldest systems with it that a wheel is for (PEP 600, 656).
@@ -28,13 +34,15 @@ pub fn build(
         run(Command::new("rustup").args(["target", "add", &name]).current_dir(&release.source))?;
         let made = fresh(&release.folder.join("wheels"))?;
         run(tools
-            .maturin(release)?
+            .at_hand(Command::new("unshare"), release)?
+            .args(["--map-root-user", "--mount", "sh", "-ec", AT_PLACE])
+            .args([release.source.as_path(), Path::new(PLACE), &tools.python("maturin")])
             .args(["build", "--quiet", "--locked", "--zig", "--manifest-path", "python/Cargo.toml"])
             .args(["--profile", "release", "--compression-level", "9"])
             .args(["--target", &name, "--compatibility", oldest, "--out"])
             .arg(&made)
             .env("CARGO_TARGET_DIR", release.folder.join("build-python"))
-            .env("CARGO_ENCODED_RUSTFLAGS", program::one_name(release)?)
+            .env("CARGO_ENCODED_RUSTFLAGS", program::one_name(release, Path::new(PLACE))?)
             // The package is for any Python from its oldest on, so none has to be here.
             .env("PYO3_NO_PYTHON", "1"))?;
         for (wheel, bytes) in files(&made)? {

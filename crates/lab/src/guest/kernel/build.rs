@@ -17,10 +17,10 @@ use std::path::Path;
 use std::process::Command;
 
 /// Every guest's configuration.
-const CONFIG: &str = include_str!("kernel.config");
+pub(super) const CONFIG: &str = include_str!("kernel.config");
 /// What the window agent needs besides. It needs Linux 6.6, too: for an older guest the compiler's
 /// debugging information, half of the time that a kernel takes, would be made for nobody.
-const TYPES: &str = include_str!("types.config");
+pub(super) const TYPES: &str = include_str!("types.config");
 /// Steps that make announces for this configuration, a little above Linux 6.12's: for the progress
 /// bar.
 const STEPS: usize = 1_440;

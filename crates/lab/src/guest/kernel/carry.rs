@@ -1,10 +1,13 @@
 //! Kernels as one file, for machines without a compiler: packed on one, installed on others.
 //!
 //! The file is a gzipped tar with a folder for each kernel, as the cache has it, and a text that
-//! says what they are and how to make them again, which their licence (GPL-2.0) asks for. A kernel
+//! says what they are and how to make them again, with every change of the source and the whole
+//! configuration, which their licence (GPL-2.0) asks for. A kernel
 //! is executed, so a file is installed only where its digest is one that the user names or finds
 //! beside it; nothing in it decides where anything is written.
 
+use super::build::{CONFIG, TYPES};
+use super::patch::{AGENT_SINCE, PATCHES, READS};
 use super::{CacheError, Kernel, PROGRAM, RELEASE, cached_in, kernel_in};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use fullpipe_kernel::file::folder::{Folder, make_own};
@@ -75,7 +78,7 @@ pub enum InstallError {
 /// `kernels` as one file, and its SHA-256; the same kernels give the same bytes.
 pub fn pack(kernels: &[Kernel]) -> io::Result<(Vec<u8>, String)> {
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::best()));
-    add(&mut archive, RECIPE_NAME, 0o644, RECIPE.as_bytes())?;
+    add(&mut archive, RECIPE_NAME, 0o644, recipe().as_bytes())?;
     for kernel in kernels {
         let release = format!("{}\n", kernel.release);
         add(&mut archive, &format!("{}/{RELEASE}", kernel.key), 0o644, release.as_bytes())?;
@@ -85,6 +88,23 @@ pub fn pack(kernels: &[Kernel]) -> io::Result<(Vec<u8>, String)> {
     let bytes = archive.into_inner()?.finish()?;
     let digest = sha256(&bytes);
     Ok((bytes, digest))
+}
+
+/// What the kernels are, and of what: whoever has the file needs nothing else to make them again.
+fn recipe() -> String {
+    let mut text = RECIPE.to_owned();
+    for patch in PATCHES.iter().chain(&READS) {
+        let of = if READS.iter().any(|one| one.file == patch.file) {
+            format!(", from Linux {AGENT_SINCE} on")
+        } else {
+            String::new()
+        };
+        let (file, from, to) = (patch.file, patch.from, patch.to);
+        text += &format!("\n==== in {file}{of}, this\n{from}\n==== becomes\n{to}\n");
+    }
+    text += &format!("\n==== the configuration\n{CONFIG}");
+    text += &format!("\n==== and, from Linux {AGENT_SINCE} on\n{TYPES}");
+    text
 }
 
 /// As `sha256sum` prints it.

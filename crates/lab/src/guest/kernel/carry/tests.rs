@@ -50,6 +50,25 @@ fn what_is_packed_is_installed_elsewhere_whole_and_once() {
     assert!(matches!(refused, InstallError::Digest { .. }), "{refused}");
 }
 
+/// Their licence: whoever gets a kernel gets the changes of its source and its configuration.
+#[test]
+fn what_is_packed_says_how_to_make_it_again() {
+    let (packed, _) = pack(&[]).unwrap();
+    let mut archive = tar::Archive::new(GzDecoder::new(packed.as_slice()));
+    let mut file = archive.entries().unwrap().next().unwrap().unwrap();
+    assert_eq!(file.path().unwrap().to_str(), Some("README.txt"));
+    let mut text = String::new();
+    file.read_to_string(&mut text).unwrap();
+    assert!(text.contains("GNU General Public License"), "{text}");
+    for patch in PATCHES.iter().chain(&READS) {
+        let all = [patch.file, patch.from, patch.to];
+        assert!(all.iter().all(|part| text.contains(part)), "{patch:?}");
+    }
+    for line in CONFIG.lines().chain(TYPES.lines()) {
+        assert!(text.lines().any(|one| one == line), "{line}");
+    }
+}
+
 #[test]
 fn nothing_but_kernels_is_taken() {
     let program = program();

@@ -3,25 +3,34 @@
 //! What a check needs and this machine lacks is said loudly, and is a failure where
 //! `FULLPIPE_NO_SKIP` is set.
 
+mod cost;
+mod namespaces;
+mod recipes;
+mod systems;
+
+pub use systems::Given;
+
 use super::tools::Tools;
-use super::{Architecture, Release, digest, files, fresh, output, program, run};
-use anyhow::{Context, bail, ensure};
+use super::{Architecture, Release, digest, files, fresh, output, run};
+use anyhow::{Context, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Debian's releases that are installed into. Alpine, Rocky and their like come from registries of
-/// their own; the program in an empty folder stands for them, as it needs nothing of a system.
-const DEBIAN: [&str; 2] = ["bookworm", "trixie"];
 /// Debian's packages that have the tools.
-const NEEDED: &str = "debootstrap lintian rpm qemu-user-static";
+const NEEDED: &str = "debootstrap lintian rpm qemu-user-static ruby nix-bin";
 /// What the bare systems analyse.
 const CAPTURE: &str = "crates/flow/tests/lab/captures/limits/receive_window/server.pcap.gz";
 /// The limit of that capture's connection.
 const ANSWER: &str = "receive_window";
 
 /// Runs every check on what is in `out`.
-pub fn everything(release: &Release, tools: &Tools, out: &Path) -> anyhow::Result<()> {
+pub fn everything(
+    release: &Release,
+    tools: &Tools,
+    out: &Path,
+    roots: &[Given],
+) -> anyhow::Result<()> {
     let work = fresh(&release.folder.join("check"))?;
     sums_hold(out)?;
     images_are_whole(out, &work)?;
@@ -30,12 +39,11 @@ pub fn everything(release: &Release, tools: &Tools, out: &Path) -> anyhow::Resul
     wheel_installs(release, out, &work)?;
     with_tool("lintian", || lintian(out))?;
     with_tool("rpm", || rpm(release, out, &work))?;
-    with_tool("debootstrap", || {
-        DEBIAN.iter().try_for_each(|debian| installs(release, out, debian))
-    })?;
-    same_bytes_again(release, tools)?;
-    eprintln!("check: everything holds");
-    Ok(())
+    recipes::check(release, tools, out, &work)?;
+    systems::check(release, out, roots)?;
+    let stem = release.stem(Architecture::here()?);
+    let program = work.join(format!("{stem}.tar.gz")).join(stem).join("fullpipe");
+    cost::check(release, tools, &program, &work)
 }
 
 /// Runs a check that needs a tool, or says that it does not run.
@@ -228,76 +236,45 @@ fn rpm(release: &Release, out: &Path, work: &Path) -> anyhow::Result<()> {
 
 fn rpm_in(root: &Path) -> Command {
     let mut rpm = Command::new("rpm");
-    rpm.arg("--root").arg(root).args(["--nodeps", "--noscripts"]);
+    rpm.arg("--root").arg(root);
     rpm
 }
 
-/// In a bare Debian: install, use, remove; then nothing is left.
-fn installs(release: &Release, out: &Path, debian: &str) -> anyhow::Result<()> {
-    let root = release.folder.join("roots").join(debian);
-    // One that was made before is bare again, as what is installed is removed.
-    if !root.join("made").exists() {
-        fresh(&root)?;
-        run(Command::new("debootstrap")
-            .args(["--variant=minbase", debian])
-            .arg(&root)
-            .arg("http://deb.debian.org/debian"))?;
-        std::fs::write(root.join("made"), "")?;
+/// The same commit, exported and made elsewhere, gives the same files: `make` makes everything.
+pub fn same_bytes_again(
+    release: &Release,
+    out: &Path,
+    make: impl FnOnce(&Release) -> anyhow::Result<PathBuf>,
+) -> anyhow::Result<()> {
+    let again = Release::export(&fresh(&release.folder.join("again"))?)?;
+    let second = make(&again)?;
+    let (first_files, second_files) = (files(out)?, files(&second)?);
+    let mut differences = Vec::new();
+    for (name, _) in &first_files {
+        let [one, other] = [out, &second].map(|folder| std::fs::read(folder.join(name)));
+        let one = one.with_context(|| format!("read {name}"))?;
+        let Ok(other) = other else {
+            differences.push(format!("{name} was not made again"));
+            continue;
+        };
+        if let Some(at) = first_difference(&one, &other) {
+            differences.push(format!("{name} from byte {at} on"));
+        }
     }
-    let here = Architecture::here()?;
-    let deb = format!("fullpipe_{}-1_{}.deb", release.version, here.debian());
-    std::fs::copy(out.join(&deb), root.join("tmp").join(&deb))?;
-    std::fs::copy(release.source.join(CAPTURE), root.join("tmp/capture"))?;
-    // Mounts and processes of a namespace of their own end with it.
-    let inside = format!(
-        "mount --rbind /dev {root}/dev; mount --rbind /sys {root}/sys; \
-         mount -t proc proc {root}/proc; \
-         exec chroot {root} /bin/sh -ec '{script}'",
-        root = root.display(),
-        script = LIFE.replace("@DEB@", &deb),
+    let is_same = differences.is_empty() && first_files.len() == second_files.len();
+    ensure!(
+        is_same,
+        "{} and {} differ: {}",
+        out.display(),
+        second.display(),
+        differences.join("; ")
     );
-    let began = crate::ci::now();
-    let said = output(
-        Command::new("unshare")
-            .args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", &inside])
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"),
-    )?;
-    answers(&said)?;
-    if let Some(left) = said.split_once("LEFT:").map(|(_, left)| left.trim())
-        && !left.is_empty()
-    {
-        bail!("{debian}: the package left {left}");
-    }
-    eprintln!("check: {debian}: installed, used and removed in {} s", began.elapsed().as_secs());
-    Ok(())
+    eprintln!("check: all {} files are the same to the byte, made again", first_files.len());
+    std::fs::remove_dir_all(&again.folder).context("remove what was made again")
 }
 
-/// A package's life, as a user leads it.
-const LIFE: &str = "
-cd /tmp
-find / -xdev -path /proc -prune -o -path /var/log -prune -o -path /var/lib/dpkg -prune -o -type f -print | sort > /before
-dpkg --install @DEB@ >&2
-fullpipe analyze --jsonl capture
-fullpipe --version
-fullpipe calc --rate 1gbit --rtt 100ms
-fullpipe why --for 1s || [ $? = 1 ]
-fullpipe lab run quick --output /tmp/results > /dev/null
-rm -rf /tmp/results /root/.cache
-dpkg --purge fullpipe >&2
-find / -xdev -path /proc -prune -o -path /var/log -prune -o -path /var/lib/dpkg -prune -o -type f -print | sort > /after
-echo LEFT:
-comm -13 /before /after | grep -vE \"^/(before|after)$\" || true
-rm /before /after
-";
-
-/// The same commit, exported and built elsewhere, is the same program.
-fn same_bytes_again(release: &Release, tools: &Tools) -> anyhow::Result<()> {
-    let here = Architecture::here()?;
-    let again = Release::export("source-again")?;
-    let folder = fresh(&release.folder.join("build-again"))?;
-    let first = program::build(release, tools, here, &program::folder_of(release, here))?;
-    let second = program::build(&again, tools, here, &folder)?;
-    let is_same = std::fs::read(&first)? == std::fs::read(&second)?;
-    ensure!(is_same, "{} and {} differ", first.display(), second.display());
-    std::fs::remove_dir_all(&folder).context("remove the second build")
+/// Where two files part, if they do.
+fn first_difference(one: &[u8], other: &[u8]) -> Option<usize> {
+    let at = one.iter().zip(other).position(|(one, other)| one != other);
+    at.or_else(|| (one.len() != other.len()).then(|| one.len().min(other.len())))
 }
