@@ -5,7 +5,7 @@
 //! full buffer makes its writer go on with the ACK that empties it, at a fixed part of the round
 //! trip. A clock wakes its writer whatever arrives.
 
-use super::{OF_A_CLOCK, Pause, WITHIN_A_BLOCK, Waited, beat};
+use super::{Beat, OF_A_CLOCK, Pause, WITHIN_A_BLOCK, Waited, beat};
 use crate::capture::segment::SequenceNumber;
 use crate::limit::percentiles::Sorted;
 use fullpipe_model::units::Duration;
@@ -18,6 +18,10 @@ const TOGETHER: usize = 48;
 const UNPROMPTED_ONE_IN: usize = 5;
 /// A writer's blocks are as long as its programmer chose: a multiple of one of these.
 const ROUND: [u64; 2] = [1_000, 1_024];
+/// Blocks of pictures differ by at least this part of the middle one. A pause that ended when a part
+/// of a block had passed would end earlier or later by that, so their times are to be this even.
+const VARIED: f64 = 0.3;
+const EVEN: f64 = 0.03;
 /// A round trip of this much more or less than a multiple of the period is none; of more periods
 /// than that, none can be told.
 const OFF_BEAT: f64 = 0.1;
@@ -83,7 +87,8 @@ impl BlockPauses {
         let blocks = whole(&self.blocks);
         let pauses: Vec<Pause> = blocks.iter().map(|block| block.pause).collect();
         let found = beat(&pauses, time).filter(|beat| {
-            are_unprompted(&blocks) || (are_round(&blocks) && is_off_beat(beat.period, rtt))
+            let are_a_writer_s = || are_round(&blocks) || are_varied(&blocks, beat);
+            are_unprompted(&blocks) || (is_off_beat(beat.period, rtt) && are_a_writer_s())
         });
         if let Some(beat) = found {
             self.clocked.period = beat.period;
@@ -117,6 +122,13 @@ fn are_round(blocks: &[Block]) -> bool {
     let middle = Sorted::new(blocks.iter().map(|block| block.bytes as f64)).percentile(50) as u64;
     let equal = blocks.iter().filter(|block| block.bytes == middle).count();
     ROUND.iter().any(|round| middle.is_multiple_of(*round)) && 10 * equal >= 9 * blocks.len()
+}
+
+/// Whether they differ, and their times do not.
+fn are_varied(blocks: &[Block], beat: &Beat) -> bool {
+    let bytes = Sorted::new(blocks.iter().map(|block| block.bytes as f64));
+    let spread = bytes.percentile(90) - bytes.percentile(10);
+    spread >= VARIED * bytes.percentile(50) && beat.uneven <= EVEN * beat.period
 }
 
 /// Whether the round trip is no multiple of the period.

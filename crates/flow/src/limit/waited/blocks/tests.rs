@@ -76,6 +76,20 @@ fn round_blocks_off_the_beat_are_a_clock_s() {
     }
 }
 
+/// Pictures are not equally long, and their times are even: no part of a block ends a pause.
+#[test]
+fn blocks_that_differ_off_the_beat_are_a_clock_s() {
+    let picture = |at: usize| 40_000 + 1_711 * (at as u32 * 7 % 20);
+    for (period, is_clock) in [(0.0654, true), (0.05, false), (0.13, false)] {
+        let (found, time) = clocked(&even(period, 100), picture, true);
+        assert_eq!(found.waited(time).is_some(), is_clock, "every {period} s");
+    }
+    let late = even(0.0654, 100).into_iter().enumerate();
+    let uneven: Vec<f64> =
+        late.map(|(at, time)| time + 0.005 * (at * 7 % 20) as f64 / 20.0).collect();
+    assert_eq!(clocked(&uneven, picture, true).0, Clocked::default(), "later after longer ones");
+}
+
 /// A program that asks for whole milliseconds is woken by them.
 #[test]
 fn a_clock_may_be_read_in_whole_milliseconds() {
