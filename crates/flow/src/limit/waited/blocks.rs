@@ -18,8 +18,9 @@ const TOGETHER: usize = 48;
 const UNPROMPTED_ONE_IN: usize = 5;
 /// A writer's blocks are as long as its programmer chose: a multiple of one of these.
 const ROUND: [u64; 2] = [1_000, 1_024];
-/// Blocks of pictures differ by at least this part of the middle one. A pause that ended when a part
-/// of a block had passed would end earlier or later by that, so their times are to be this even.
+/// Blocks of pictures differ by at least this part of the middle one. A pause that ended when a
+/// part of a block had passed would end earlier or later by that, so their times are to be this
+/// even.
 const VARIED: f64 = 0.3;
 const EVEN: f64 = 0.03;
 /// A round trip of this much more or less than a multiple of the period is none; of more periods
@@ -87,8 +88,9 @@ impl BlockPauses {
         let blocks = whole(&self.blocks);
         let pauses: Vec<Pause> = blocks.iter().map(|block| block.pause).collect();
         let found = beat(&pauses, time).filter(|beat| {
-            let are_a_writer_s = || are_round(&blocks) || are_varied(&blocks, beat);
-            are_unprompted(&blocks) || (is_off_beat(beat.period, rtt) && are_a_writer_s())
+            are_unprompted(&blocks)
+                || (is_off_beat(beat.period, rtt)
+                    && (are_round(&blocks) || are_varied(&blocks, beat)))
         });
         if let Some(beat) = found {
             self.clocked.period = beat.period;
