@@ -303,10 +303,11 @@ container=lxc chroot "$ROOT" /debootstrap/debootstrap --second-stage >&2
 const LIFE: &str = r#"
 inside() { timeout 300 chroot "$ROOT" "$@"; }
 at_work() { inside sh -ec "cd /tmp/work; $1"; }
-# Without the folders below /usr/local, which are the machine's own.
+# Without the folders below /usr/local, which are the machine's own, and those of the shells.
 listing() {
-  (cd "$ROOT" && find . -xdev \( -path ./proc -o -path ./var -o -path ./run \) -prune \
-    -o \( ! -type d -o ! -path './usr/local*' \) -print | sort)
+  (cd "$ROOT" && find . -xdev \( -path ./proc -o -path ./var -o -path ./run \) -prune -o \
+    -type d \( -path './usr/local*' -o -path './usr/share/zsh*' -o -path './usr/share/fish*' \) -o \
+    -print | sort)
 }
 # step MOST NAME COMMAND..: a code of up to MOST is an answer.
 step() {
