@@ -172,7 +172,7 @@ impl System<'_> {
         ensure!(left.is_empty(), "{name}: what was installed left {}", left.join(", "));
         let failed: Vec<&str> = lines_of(said, "FAILED ").collect();
         let is_here = self.architecture.is_here();
-        ensure!(failed.is_empty() || is_here, "{name}: {}", failed.join("; "));
+        ensure!(failed.is_empty() || !is_here, "{name}: {}", failed.join("; "));
         let took: Vec<f64> = lines_of(said, "TOOK ")
             .flat_map(|line| line.split(' '))
             .map(|time| time.parse().with_context(|| format!("read the time {time}")))
