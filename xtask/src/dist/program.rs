@@ -36,8 +36,8 @@ fn build(release: &Release, tools: &Tools, target: Architecture) -> anyhow::Resu
     let folder = release.folder.join("build").join(target.name());
     let name = target.target();
     run(Command::new("rustup").args(["target", "add", &name]).current_dir(&release.source))?;
-    let script = release.source.join(WITHOUT_TABLES);
-    let tables = format!("-Cforce-unwind-tables=no\u{1f}-Clink-arg=-Wl,-T,{}", script.display());
+    // The linker runs in the export: the flags are the same wherever that is.
+    let tables = format!("-Cforce-unwind-tables=no\u{1f}-Clink-arg=-Wl,-T,{WITHOUT_TABLES}");
     run(tools
         .cargo(release)?
         .args(["zigbuild", "--locked", "--quiet", "--package", "fullpipe-cli"])
