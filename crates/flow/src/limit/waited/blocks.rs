@@ -145,7 +145,7 @@ impl Clocked {
     pub fn waited(self, time: f64) -> Option<Waited> {
         let idle = self.idle / self.time;
         (self.time > 0.0 && 2.0 * self.time >= time && idle >= OF_A_CLOCK)
-            .then(|| Waited { halves: [idle; 2], period: Some(self.period) })
+            .then_some(Waited { halves: [idle; 2], period: Some(self.period) })
     }
 }
 
