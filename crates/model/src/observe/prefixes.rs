@@ -236,11 +236,23 @@ impl LineCount<'_> {
         let end = usize::try_from(end).unwrap_or(usize::MAX).clamp(self.at, self.text.len());
         let read = &self.text[self.at..end];
         let behind = read.iter().rev().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        let [above, all] = [&read[..read.len() - behind], read]
-            .map(|part| part.iter().filter(|byte| **byte == b'\n').count() as u64);
-        let line = 1 + self.before + above;
-        (self.at, self.before) = (end, self.before + all);
+        let line = 1 + self.before + self.ends(end - behind);
+        (self.at, self.before) = (end, self.before + self.ends(end));
         line
+    }
+
+    fn ends_line(&self, at: usize) -> bool {
+        match self.text[at] {
+            b'\n' => true,
+            b'\r' => self.text.get(at + 1) != Some(&b'\n'),
+            _ => false,
+        }
+    }
+
+    /// How many lines end before this byte and behind what was counted: with `\n`, `\r\n` or `\r`,
+    /// as its reader has it.
+    fn ends(&self, until: usize) -> u64 {
+        (self.at..until).filter(|at| self.ends_line(*at)).count() as u64
     }
 }
 

@@ -60,6 +60,8 @@ fn what_is_wrong_is_told_with_its_line_and_column() {
         ),
         ("10.0.0.0/8,a\n10.0.0.0/8,a\n", "line 2, column 1: 10.0.0.0/8 stands in line 1, too"),
         ("10.0.0.0/8,a\n::ffff:10.0.0.0/104,b\n", "line 2, column 1: 10.0.0.0/8 stands in line 1"),
+        ("10.0.0.0/8,a\r10.0.0.0/8,a\r", "line 2, column 1: 10.0.0.0/8 stands in line 1, too"),
+        ("10.0.0.0/8,a\r\n\r11.0.0.0/8,a\r\nx,b", "line 4, column 1: 'x' is no prefix"),
         ("10.0.0.0/8\n", "line 1: it has 1 columns"),
         ("10.0.0.0/8,a,b,c,d\n", "line 1: it has 5 columns"),
         ("10.0.0.0/8,,b\n", "line 1, column 2: the name is empty"),
