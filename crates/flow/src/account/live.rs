@@ -193,7 +193,7 @@ impl LiveAccount {
                     0 => Direction::ClientToServer,
                     _ => Direction::ServerToClient,
                 };
-                let held = HeldTime { shares, time };
+                let held = HeldTime { shares, time, is_by_clock: false };
                 transfer(&mut self.parts, direction, time, held, Behind::default());
             }
         }

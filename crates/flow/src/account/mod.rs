@@ -17,7 +17,7 @@ pub use spans::AccountSpan;
 pub(crate) use spans::spans;
 
 use crate::connection::{Counted, Direction, Spent};
-use crate::limit::{Candidate, Limit, Verdict};
+use crate::limit::{Candidate, Limit, Pace, Verdict};
 use fullpipe_model::units::{Duration, column};
 use parts::of_limit;
 use serde::Serialize;
@@ -136,7 +136,7 @@ impl Account {
                         let (data, of_data) =
                             (direction.reversed(), Spent::Transfer(1 - end as u8));
                         let waits = other.left_of_window(counted.sums.of(of_data)).min(time);
-                        parts.held(Limit::ApplicationWindow, data, waits, behind[1 - end]);
+                        parts.held(Limit::ApplicationWindow, data, waits, behind[1 - end], true);
                         left = left.saturating_sub(waits);
                     }
                     transfer(&mut parts, direction, left, held, behind[end]);
@@ -211,11 +211,15 @@ impl Account {
 struct HeldTime<'a> {
     shares: &'a [Candidate],
     time: Duration,
+    /// A clock wakes the writer, and each block was carried before the next: whatever else held
+    /// some of them cost nothing.
+    is_by_clock: bool,
 }
 
 impl<'a> HeldTime<'a> {
     fn of(verdict: &'a Verdict) -> Self {
-        HeldTime { shares: &verdict.shares, time: verdict.time }
+        let is_by_clock = matches!(verdict.pace, Some(Pace::Pauses { period: Some(_), .. }));
+        HeldTime { shares: &verdict.shares, time: verdict.time, is_by_clock }
     }
 
     /// The limits that are not the sending application's.
@@ -249,7 +253,7 @@ fn transfer(
     behind: Behind,
 ) {
     let (fits, others) = (held.fits(time), held.others());
-    let HeldTime { shares, time: whole } = held;
+    let HeldTime { shares, time: whole, is_by_clock } = held;
     let whole = whole.as_secs_f64();
     let mut of_limits: Vec<(Limit, Duration)> = Vec::with_capacity(shares.len());
     let mut left = time;
@@ -266,7 +270,7 @@ fn transfer(
         None => of_limits.push((rest, left)),
     }
     for (limit, time) in of_limits {
-        parts.held(limit, direction, time, behind);
+        parts.held(limit, direction, time, behind, !is_by_clock);
     }
 }
 
@@ -275,13 +279,20 @@ fn transfer(
 struct AccountParts(Vec<AccountPart>);
 
 impl AccountParts {
-    /// Adds time in which a limit held data of a direction.
-    fn held(&mut self, limit: Limit, direction: Direction, time: Duration, behind: Behind) {
+    /// Adds time in which a limit held data of a direction, and which may be lost.
+    fn held(
+        &mut self,
+        limit: Limit,
+        direction: Direction,
+        time: Duration,
+        behind: Behind,
+        may_be_lost: bool,
+    ) {
         if time == Duration::ZERO {
             return;
         }
         let (owner, cause) = of_limit(limit, direction, behind);
-        let lost = cause.lost(time, None);
+        let lost = if may_be_lost { cause.lost(time, None) } else { Duration::ZERO };
         self.add(AccountPart { owner, cause, direction: Some(direction), time, lost });
     }
 

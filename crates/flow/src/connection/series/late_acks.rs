@@ -67,20 +67,11 @@ impl Series {
             let part = acknowledged as f64 / (acknowledged + left) as f64;
             let time = Duration::from_secs_f64(time.as_secs_f64() * part);
             self.advance(at);
-            self.spread(Instant::from_nanos(at.as_nanos().saturating_sub(time.as_nanos())), at);
-        }
-    }
-
-    /// Adds the time from `since` on to the intervals in which it lies.
-    fn spread(&mut self, since: Instant, at: Instant) {
-        let now = std::iter::once((&mut self.current, at));
-        let earlier = self.closed.iter_mut().rev().map(|one| {
-            let end = one.start + one.length;
-            (one, end)
-        });
-        for (one, end) in now.chain(earlier.take_while(|(_, end)| *end > since)) {
-            let overlap = end.since(one.start.max(since)).as_millis_f64().round();
-            one.late_acks = one.late_acks.saturating_add(overlap as u16);
+            let since = Instant::from_nanos(at.as_nanos().saturating_sub(time.as_nanos()));
+            for (one, time) in self.intervals_since(since, at) {
+                let late = one.late_acks.saturating_add(time.as_millis_f64().round() as u16);
+                one.late_acks = late;
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How the bytes of a direction pass: at which rate, and in which bursts and flights.
 
 use super::{Data, Series};
-use crate::limit::{Clocked, Pause};
+use crate::limit::{Clocked, Features, Pause};
 use fullpipe_model::units::{Duration, Instant};
 
 /// Events that pass before trains are timed. A request and its answer have fewer.
@@ -72,19 +72,31 @@ impl Series {
         let gap = at.since(since).as_secs_f64().max(1e-9);
         let busy = if self.lag > Duration::ZERO { 1.0 - beside.silent } else { 0.0 };
         let mut rest = beside.bytes;
-        let now = std::iter::once((&mut self.current, at));
-        let earlier = self.closed.iter_mut().rev().map(|one| {
-            let end = one.start + one.length;
-            (one, end)
-        });
-        for (one, end) in now.chain(earlier.take_while(|(_, end)| *end > since)) {
-            let overlap = end.since(one.start.max(since)).as_secs_f64();
+        for (one, overlap) in self.intervals_since(since, at) {
+            let overlap = overlap.as_secs_f64();
             one.idle = one.idle.saturating_sub((busy * overlap * 1e9) as u64);
             let part = (beside.bytes as f64 * overlap / gap) as u64;
             one.beside += part.min(rest);
             rest = rest.saturating_sub(part);
         }
         self.current.beside += rest;
+    }
+
+    /// The intervals from `since` to now, the latest first, and how much of that time is in each.
+    pub(super) fn intervals_since(
+        &mut self,
+        since: Instant,
+        now: Instant,
+    ) -> impl Iterator<Item = (&mut Features, Duration)> {
+        let current = std::iter::once((&mut self.current, now));
+        let earlier = self.closed.iter_mut().rev().map(|one| {
+            let end = one.start + one.length;
+            (one, end)
+        });
+        current.chain(earlier.take_while(move |(_, end)| *end > since)).map(move |(one, end)| {
+            let time = end.since(one.start.max(since));
+            (one, time)
+        })
     }
 
     /// Notes that bytes passed: at the sender by an ACK, elsewhere by their segment. `new` of them
