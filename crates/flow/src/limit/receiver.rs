@@ -55,6 +55,8 @@ const UNREAD_OF_WINDOW: f64 = 0.25;
 const AT_RTT: f64 = 0.25;
 /// A link that is full is never silent for longer than between two samples.
 const SILENT_LINK: f64 = 0.15;
+/// No queue stood where nine of ten round trips are no longer than the path's by more than this.
+const UNQUEUED: f64 = 1.02;
 /// The round trip from which on samples of every 10 ms show bursts.
 const BURSTS_FROM: Duration = Duration::from_millis(30);
 
@@ -128,8 +130,13 @@ fn case(
 ) -> Case {
     let loss = spans.iter().any(|span| span.out_of_order() > 0);
     let possible = Possible { loss, ..Possible::ALL };
-    let inflation = traits::inflation_median(spans, base);
-    let link = LinkEvidence::new(hint.rate.is_some(), inflation);
+    let inflation = traits::inflation(spans, base);
+    let link = match LinkEvidence::new(hint.rate.is_some(), inflation.percentile(50)) {
+        LinkEvidence::None if !loss && inflation.percentile(90) <= UNQUEUED => {
+            LinkEvidence::Against
+        }
+        link => link,
+    };
     Case { traits: traits::traits(spans, intervals, base), possible, link, judges_parts: true }
 }
 

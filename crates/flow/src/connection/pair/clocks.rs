@@ -58,6 +58,12 @@ const BUCKETS: usize = 128;
 const STEP_WIDENS: f64 = 1.2;
 const STEP_WIDENS_BY: f64 = 1e6;
 
+/// What a drift is worth at least over the whole capture, or it is none, in nanoseconds, for
+/// places with this round trip between them.
+fn worth(round_trip: f64) -> f64 {
+    round_trip * 5e-3 + 5.0 * RESOLUTION
+}
+
 impl ClockPiece {
     /// What B's clock is ahead by when A's shows `a`.
     fn ahead_at(&self, a: i64) -> i64 {
@@ -90,6 +96,11 @@ impl Clocks {
     /// The shortest round trip between the places.
     pub fn round_trip(&self) -> Option<Duration> {
         self.pieces.iter().filter_map(|piece| piece.round_trip).min()
+    }
+
+    /// What a drift that was taken for none moves a time by at most, in nanoseconds.
+    pub(super) fn unsettled(&self) -> i64 {
+        worth(self.round_trip().map_or(0.0, |rtt| rtt.as_nanos() as f64)) as i64
     }
 }
 
@@ -159,7 +170,7 @@ impl Bounds {
         let widest = self.width(best);
         // A queue that stands in one direction leaves drift free there, and little in the other
         // would decide it: what is not worth half a hundredth of the round trip is none.
-        let enough = widest - widest.abs() * 5e-3 - 5.0 * RESOLUTION;
+        let enough = widest - worth(widest.abs());
         if self.width(0.0) >= enough {
             return 0.0;
         }

@@ -129,11 +129,12 @@ impl Comparison<'_> {
         let (near, far) = (self.near(), self.far());
         let mut parted = Parted::new(near, far);
         let keeps_timestamps = self.views.keeps_timestamps;
+        let slack = FINE.max(self.clocks.unsettled());
         // The last first: of several that could have been it, the last one was.
         for (number, arrived) in far.with_bytes().rev() {
             let arrived = &arrived;
             let is_sent = |sent: &Carried| {
-                let in_time = arrived.at >= sent.at + delays.least - FINE;
+                let in_time = arrived.at >= sent.at + delays.least - slack;
                 let same = |one: Option<u32>, other: Option<u32>| {
                     one.zip(other).is_none_or(|(one, other)| one == other)
                 };

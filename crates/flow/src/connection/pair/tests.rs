@@ -95,6 +95,8 @@ struct Simulated {
     ids: u16,
     /// Segments of which a copy has passed the first place, or was lost before it.
     begun: BTreeSet<u32>,
+    /// Those of them that were lost before it, until a copy passes.
+    gaps: BTreeSet<u32>,
 }
 
 const SYN: u8 = 2;
@@ -118,6 +120,7 @@ impl Simulated {
             acks_absent: 0,
             ids: 1,
             begun: BTreeSet::new(),
+            gaps: BTreeSet::new(),
         };
         it.run();
         it
@@ -155,10 +158,13 @@ impl Simulated {
         let data = self.packet(true, at, 1 + number * SEGMENT, SEGMENT, ACK);
         if self.chance(self.world.lost_before) {
             // Of what has passed already, or is absent already, no capture shows one loss more.
-            self.known.lost_before += u64::from(self.begun.insert(number));
+            if self.begun.insert(number) {
+                self.gaps.insert(number);
+            }
             return None;
         }
         self.begun.insert(number);
+        let fills_gap = self.gaps.remove(&number);
         self.known.sent += 1;
         let is_lost = self.chance(self.world.lost);
         if is_lost {
@@ -179,6 +185,8 @@ impl Simulated {
             self.known.missed_by_server += 1;
             self.known.sent -= 1;
         } else {
+            // A copy that the capture missed does not show that an earlier one was lost.
+            self.known.lost_before += u64::from(fills_gap);
             self.taps[1].push((at, data));
         }
         if is_lost {

@@ -208,6 +208,9 @@ pub struct Case {
 /// The evidence that a link is busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkEvidence {
+    /// Everything came in order and without a wait, so no link was full: one that is makes what
+    /// passes wait, or drops it.
+    Against,
     None,
     /// A queue stood before it.
     Queue,
@@ -258,13 +261,15 @@ fn least_to_turn(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
 /// How sure the judge must be to overrule the rules of the receiver's socket alone.
 ///
 /// A full window, unread data, and bursts a round trip apart are direct evidence. Where the rules
-/// found no queue, a link needs more than a likeness. The numbers were chosen with the planted
-/// causes of `crates/cli/tests/e2e/why.rs`: without them, real connections that a send buffer,
-/// pauses or pacing held were called a full link.
+/// found no queue, a link needs more than a likeness, and where nothing waited or came late, no
+/// likeness is enough: a sender that paces its data looks the same. The numbers were chosen with
+/// the planted causes of `crates/cli/tests/e2e/why.rs`: without them, real connections that a send
+/// buffer, pauses or pacing held were called a full link.
 fn least_to_turn_receiver(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
     use Limit::{Link, ReceiveWindow, ReceiverApplication, SendBuffer, SenderApplication, Unknown};
     match (rules, to) {
         (Link, _) if link == LinkEvidence::GivenRate => f64::INFINITY,
+        (_, Link) if link == LinkEvidence::Against => f64::INFINITY,
         (ReceiveWindow | ReceiverApplication | SendBuffer, _) => SURE_AT_RECEIVER,
         (SenderApplication | Unknown, Link) => SURE_AT_RECEIVER,
         (SenderApplication, _) => SURE,

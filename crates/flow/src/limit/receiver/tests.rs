@@ -132,6 +132,27 @@ fn a_queue_at_full_delivery_is_the_links() {
     assert_limit(&pieces, Limit::SenderApplication);
 }
 
+/// A sender that paces its data looks like a link but for the queue and the drops.
+#[test]
+fn even_data_that_never_waits_is_not_called_a_links() {
+    let paced = |each: u64, rtt: Duration| {
+        series(251, move |n, _, info| {
+            (info.min_rtt, info.rcv_rtt) = (Some(rtt), rtt);
+            info.rcv_wnd = Some(Window::new(Bytes::new(3_000_000)));
+            info.rcv_space = Bytes::new(each * 10);
+            info.bytes_received = Some(Bytes::new(n * each));
+            info.data_segs_in = Some((n * each / 1448) as u32);
+        })
+    };
+    for rtt in [20, 40, 60, 100, 150].map(Duration::from_millis) {
+        for each in (1..=40).map(|one| one * 10_000) {
+            let verdict = from_receiver(&paced(each, rtt), Duration::ZERO, PathHint::default());
+            let found = verdict.limited_by().limit;
+            assert_ne!(found, Limit::Link, "{each} bytes every 10 ms over {rtt:?}");
+        }
+    }
+}
+
 #[test]
 fn no_samples_are_no_verdict() {
     for samples in [Vec::new(), series(1, |_, _, _| {})] {

@@ -29,11 +29,9 @@ pub(super) fn traits(
     traits
 }
 
-/// The median round trip that the receiver measured, as a multiple of the path's.
-pub(super) fn inflation_median(spans: &[ReceiverSpan<'_>], base: Option<Duration>) -> f64 {
-    ReceiverSocket { spans, base: base.map_or(0.0, Duration::as_secs_f64) }
-        .inflation()
-        .percentile(50)
+/// The round trips that the receiver measured, as multiples of the path's.
+pub(super) fn inflation(spans: &[ReceiverSpan<'_>], base: Option<Duration>) -> Sorted {
+    ReceiverSocket { spans, base: base.map_or(0.0, Duration::as_secs_f64) }.inflation()
 }
 
 /// The samples of the receiver's socket.
