@@ -137,6 +137,14 @@ pub struct FindingEvidence {
         skip_serializing_if = "Option::is_none"
     )]
     pub rtt: Option<Duration>,
+    /// What the link carries when it is full, where its own drops made the congestion window
+    /// smaller.
+    #[serde(
+        rename = "carries_bps",
+        with = "column::rate_optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub carries: Option<Rate>,
     /// The time that the limit held.
     #[serde(rename = "time_us", with = "column::micros")]
     pub time: Duration,
@@ -252,7 +260,8 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let (Candidate { limit, share }, rtt) = (held, known.rtt);
     let typical = Typical::of(verdict, limit, known.goodput_max);
     let now = typical.rtt.or(rtt);
-    let bursts = (limit == Limit::Link).then(|| DroppedBursts::of(verdict, known)).flatten();
+    let is_link = limit == Limit::Link && !matches!(verdict.pace, Some(Pace::AfterDrops(_)));
+    let bursts = is_link.then(|| DroppedBursts::of(verdict, known)).flatten();
     let flights = verdict.flights.filter(|_| limit == Limit::Unknown);
     let (idle, period, paced) = match (limit, verdict.pace) {
         (Limit::SenderApplication, Some(Pace::Pauses { idle, period })) => {
@@ -261,6 +270,10 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         (Limit::SenderApplication, Some(Pace::Even(rate))) => (None, None, Some(rate)),
         (Limit::ReceiverApplication, Some(Pace::LateAcks { time })) => (Some(time), None, None),
         _ => (None, None, None),
+    };
+    let carries = match (limit, verdict.pace) {
+        (Limit::Link, Some(Pace::AfterDrops(rate))) => Some(rate),
+        _ => None,
     };
     let goodput = typical.goodput.as_f64();
     let beside = beside(verdict, limit).filter(|rate| rate.as_f64() > goodput / 20.0);
@@ -276,6 +289,7 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         idle,
         period,
         paced,
+        carries,
         goodput: typical.goodput,
         in_flight: typical.in_flight,
         retransmissions: typical.retransmissions,
@@ -292,6 +306,7 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         (Some(_), _) => Remedy::SendEvenly,
         (None, Some(_)) => Remedy::FewerRoundTrips,
         (None, None) if paced.is_some() => Remedy::RaisePacing,
+        (None, None) if carries.is_some() => Remedy::GrowBackSooner,
         (None, None) => Remedy::of(limit, typical.window),
     };
     Finding {

@@ -116,6 +116,8 @@ pub struct RunVerdict {
     pub confidence: f64,
     /// The fraction of the steady time to which it gives the right limit.
     pub time: f64,
+    /// Whether it saw any data. A transfer may be over before its socket is first sampled.
+    pub saw_data: bool,
     /// The traits that the judge weighed.
     pub traits: Vec<f32>,
     /// The traits of each part of a long transfer that one cause holds, with the right answers.
@@ -281,6 +283,7 @@ pub(super) fn answer(
         limit: first.limit,
         confidence: verdict.confidence,
         time,
+        saw_data: !verdict.intervals.is_empty(),
         traits: verdict.traits.values().to_vec(),
         parts: parts(run, sequence, &verdict, has_own_clock),
     })

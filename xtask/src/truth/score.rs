@@ -13,6 +13,8 @@ const BINS: usize = 10;
 pub struct Score {
     pub asked: u32,
     pub right: u32,
+    /// Transfers of which this vantage saw no data. They are not asked.
+    pub unseen: u32,
     /// Sum of the fractions of steady time with the right limit.
     time: f64,
     /// Number of answers, by true cause and by the limit that was named.
@@ -40,7 +42,7 @@ impl Scores {
     pub fn add(&mut self, run: &TruthRun, answer: RunVerdict) {
         let is_right = run.right.contains(&answer.limit);
         self.of.entry(answer.vantage).or_default().add(run.cause, is_right, &answer);
-        if !is_right {
+        if !is_right && answer.saw_data {
             self.misses.push(Miss { run: run.name.clone(), answer });
         }
     }
@@ -48,6 +50,10 @@ impl Scores {
 
 impl Score {
     fn add(&mut self, cause: Cause, is_right: bool, answer: &RunVerdict) {
+        if !answer.saw_data {
+            self.unseen += 1;
+            return;
+        }
         self.asked += 1;
         self.right += u32::from(is_right);
         self.time += answer.time;
@@ -103,9 +109,18 @@ mod tests {
             limit,
             confidence,
             time: confidence,
+            saw_data: true,
             traits: Vec::new(),
             parts: Vec::new(),
         }
+    }
+
+    #[test]
+    fn who_saw_no_data_is_not_asked() {
+        let mut score = Score::default();
+        score.add(Cause::Link, false, &RunVerdict { saw_data: false, ..answer(Limit::Link, 0.8) });
+        score.add(Cause::Link, true, &answer(Limit::Link, 0.8));
+        assert_eq!((score.asked, score.right, score.unseen), (1, 1, 1));
     }
 
     #[test]

@@ -18,19 +18,20 @@ pub fn print(seed: u64, found: &FoundRuns, scores: &Scores) {
     );
     println!(
         "| evidence | runs | first limit right | 90 % sure, and right | steady time right | \
-         calibration error |"
+         calibration error | runs of which it saw no data |"
     );
-    println!("|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|");
     for (vantage, score) in &scores.of {
         let (hits, sure) = score.sure();
         println!(
-            "| {} | {} | {} ({:.1} %) | {hits} of {sure} | {:.1} % | {:.1} % |",
+            "| {} | {} | {} ({:.1} %) | {hits} of {sure} | {:.1} % | {:.1} % | {} |",
             vantage.name(),
             score.asked,
             score.right,
             score.headline() * 100.0,
             score.time() * 100.0,
-            score.calibration_error() * 100.0
+            score.calibration_error() * 100.0,
+            score.unseen
         );
     }
     for (vantage, score) in &scores.of {
@@ -79,6 +80,7 @@ pub fn line(run: &TruthRun, answer: &RunVerdict) -> serde_json::Value {
         "confidence": answer.confidence,
         "steady_time_share": answer.time,
         "is_right": run.right.contains(&answer.limit),
+        "saw_data": answer.saw_data,
         "folder": run.folder,
         "traits": answer.traits,
     })

@@ -46,6 +46,8 @@ pub enum Remedy {
     NoneAtTheHosts,
     /// Send evenly, not in bursts.
     SendEvenly,
+    /// Grow back sooner after a full link's drops.
+    GrowBackSooner,
     /// Pay fewer round trips.
     FewerRoundTrips,
     /// Capture more: what was captured does not say what it was.
@@ -273,6 +275,7 @@ impl Remedy {
             | Remedy::FreeSendBuffer
             | Remedy::KeepConnections
             | Remedy::SendEvenly
+            | Remedy::GrowBackSooner
             | Remedy::RaisePacing => true,
             Remedy::RemoveLoss(on_loss) => !matches!(on_loss, OnLoss::RunsBbr),
             Remedy::ReadFaster

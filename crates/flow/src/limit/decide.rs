@@ -5,6 +5,7 @@ mod ceiling;
 mod features;
 mod gates;
 mod one_rate;
+mod overflows;
 mod pauses;
 mod queues;
 mod rivals;
@@ -88,10 +89,7 @@ fn decide_by(features: &[Features], path: Path, clocked: Clocked) -> Verdict {
     }
     let segments: u64 = features.iter().map(|f| u64::from(f.segments)).sum();
     if segments < SEGMENTS_LEAST {
-        let brief = Brief::new(&transfer, path);
-        let mut verdict = Verdict::new(Source::Capture, brief.judge(intervals));
-        verdict.flights = (verdict.limited_by().limit == Limit::Unknown).then_some(brief.flights);
-        return verdict.with_coverage(path.coverage).of_brief();
+        return Brief::new(&transfer, path).verdict(intervals, path.coverage);
     }
     let limits: Vec<Limit> = intervals.iter().map(Interval::limit).collect();
     let mut verdict = Verdict::new(Source::Capture, intervals).with_coverage(path.coverage);
@@ -113,6 +111,7 @@ fn decide_by(features: &[Features], path: Path, clocked: Clocked) -> Verdict {
     });
     let verdict = if path.is_reordered { verdict.or_taken_for_loss() } else { verdict };
     let rates = transfer.surroundings.wide_rates();
+    let verdict = overflows::overrule(verdict, features, path);
     let verdict = pauses::overrule(verdict, features, rates, clocked);
     match path.policed.filter(|_| !path.is_reordered) {
         Some(law) => one_rate(verdict, law, features, path.is_at_sender),

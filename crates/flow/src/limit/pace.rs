@@ -1,4 +1,5 @@
-//! Who sets the pace, where it is an application, or the sender's own pacing.
+//! Who sets the pace, where it is an application, the sender's own pacing, or a congestion window
+//! that grows back.
 
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
@@ -30,6 +31,8 @@ pub enum Pace {
     },
     /// The sender lets data go evenly, at this rate, while nothing on the path holds it.
     Even(Rate),
+    /// The congestion window, which is smaller after drops of a full link, which carries this.
+    AfterDrops(Rate),
 }
 
 /// The rate at which `bytes` passed in `time`, where they passed evenly for most of the `whole`:

@@ -224,3 +224,14 @@ pub(super) const NOISE: f64 = 0.02;
 /// time, and less than so many segments take: that is what hosts delay.
 pub(super) const UNDELAYED: Duration = Duration::from_millis(1);
 pub(super) const UNDELAYED_SEGMENTS: f64 = 2.0;
+
+/// More in flight than the path holds by so many segments waits in a queue: an ACK covers two.
+pub(super) const BEYOND: u64 = 2;
+/// Repairs with no more round trips than this between them are of one time of loss.
+pub(super) const SAME_EPISODE: u64 = 4;
+/// After the last drop of a full link's own, this part of the time passes without one, and this
+/// part of what the link carries passes.
+pub(super) const QUIET_AFTER_DROPS: f64 = 0.3;
+pub(super) const CARRIES_AFTER_DROPS: f64 = 0.5;
+/// Or there are so many times of loss, and the path was full before each.
+pub(super) const EPISODES_LEAST: usize = 3;

@@ -308,6 +308,14 @@ pub static FINDINGS: &[F] = &[
         |row| Cell::rate(row.what.evidence.paced),
     )
     .at(Place::At("evidence.paced_bps")),
+    F::new(
+        "carries_bps",
+        Kind::Number,
+        "no drops of a full link left a window that grows back",
+        "what the link carries when it is full",
+        |row| Cell::rate(row.what.evidence.carries),
+    )
+    .at(Place::At("evidence.carries_bps")),
 ];
 
 /// Of which findings nothing shows that the sender spaces its data.

@@ -97,6 +97,11 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
         Limit::CongestionWindow(Cause::Loss) => format!(
             "the congestion window was small after loss ({retransmissions} segments sent again)"
         ),
+        Limit::Link if let Some(full) = evidence.carries => format!(
+            "the full link dropped what its queue had no room for ({retransmissions} segments sent \
+             again), and the congestion window was smaller after that: it carried {goodput} of \
+             {full}"
+        ),
         Limit::Link => {
             let mut words = match evidence.beside {
                 None => format!("the link was full: it carried {goodput}"),

@@ -57,6 +57,10 @@ pub const fn remedy(remedy: Remedy) -> &'static str {
              queue, and may carry more than this; whoever runs it knows its rate and its \
              burst"
         }
+        Remedy::GrowBackSooner => {
+            "try bbr, which keeps its rate over such drops; longer transfers suffer less, and \
+             so does a link whose queue holds more before it drops"
+        }
         Remedy::FewerRoundTrips => {
             "nothing at TCP: pay fewer round trips before it (keep the connection open, \
              TLS 1.3, fewer requests), or fetch it from nearer"

@@ -8,8 +8,8 @@
 use super::{Features, Path, Transfer, window_of};
 use crate::limit::slow_start::SlowStart;
 use crate::limit::thresholds::{HALF_OF_RATE, MOST, PAUSED, SAVES};
-use crate::limit::{Cause, Interval, Limit};
-use fullpipe_model::units::Duration;
+use crate::limit::{Cause, Coverage, Interval, Limit, Source, Verdict};
+use fullpipe_model::units::{Duration, Rate};
 
 /// The limit of congestion control that has not grown yet.
 const START: Limit = Limit::CongestionWindow(Cause::SlowStart);
@@ -23,7 +23,7 @@ const QUEUED: f64 = 2.0;
 pub(super) struct Brief<'a> {
     features: &'a [Features],
     /// How many flights it took.
-    pub(super) flights: u32,
+    flights: u32,
     /// How many of them answered data of the other end.
     turns: u32,
     /// How many segments do not fill the MSS.
@@ -45,16 +45,39 @@ impl<'a> Brief<'a> {
         Brief { features, flights, turns, pieces, is_at_sender, rtt, rate }
     }
 
+    /// The verdict, with the rate at which the path passes what its queue had no room for.
+    pub(super) fn verdict(&self, intervals: Vec<Interval>, coverage: Coverage) -> Verdict {
+        let mut verdict = Verdict::new(Source::Capture, self.judge(intervals));
+        let limit = verdict.limited_by().limit;
+        verdict.flights = (limit == Limit::Unknown).then_some(self.flights);
+        let verdict = verdict.with_coverage(coverage).of_brief();
+        if limit != Limit::Link || !self.overflows() || self.is_busy() {
+            return verdict;
+        }
+        verdict.after_drops(self.rate_before_drops())
+    }
+
+    /// How fast bytes passed one after the other before anything was repaired.
+    fn rate_before_drops(&self) -> Option<Rate> {
+        let before = self.features.iter().take_while(|f| f.retransmissions == 0 && !f.recovered);
+        let (passing, followed) = before.fold((0.0, 0.0), |(passing, bytes), f| {
+            let of_first = f64::from(f.segment) * f64::from(f.flights);
+            let followed = (f.delivered as f64 - of_first).max(0.0);
+            (passing + f64::from(f.passing), bytes + followed)
+        });
+        (passing > 0.0 && followed > 0.0)
+            .then(|| Rate::from_bits_per_sec_f64(followed * 8.0 / passing))
+    }
+
     /// The intervals with the answer of the whole, where no direct evidence speaks for another.
-    pub(super) fn judge(&self, intervals: Vec<Interval>) -> Vec<Interval> {
+    fn judge(&self, intervals: Vec<Interval>) -> Vec<Interval> {
         let answer = self.answer();
         let window_grows = self.window_grows();
-        // What a path drops that is busy most of the time, its queue had no room for.
-        let is_busy = self.time_of_bytes() > MOST * self.time();
+        let is_own = self.is_busy() || self.overflows();
         let told = intervals.into_iter().enumerate().map(|(at, mut interval)| {
             let limit = interval.limit();
             let is_seen = match limit {
-                Limit::CongestionWindow(Cause::Loss) => !is_busy,
+                Limit::CongestionWindow(Cause::Loss) => !is_own,
                 Limit::ReceiverApplication => true,
                 Limit::ReceiveWindow => !window_grows,
                 _ => false,
@@ -98,7 +121,7 @@ impl<'a> Brief<'a> {
         // Nobody waits for the ACK of the last one, which may be delayed, and what was repaired
         // waited for that.
         let explained = rtt + waiting + self.passed();
-        let is_plain = self.features.iter().all(|f| f.retransmissions == 0 && !f.recovered);
+        let is_plain = !self.has_repairs();
         let rest = if self.flights > 1 && is_plain {
             (self.until_last() - explained).max(0.0)
         } else {
@@ -110,7 +133,7 @@ impl<'a> Brief<'a> {
             () if by_path.max(by_application) < SAVES * whole => Limit::Unknown,
             () if by_application > by_path => Limit::SenderApplication,
             () if self.is_written_in_pieces() => Limit::SenderApplication,
-            () if by_rate >= waiting => Limit::Link,
+            () if by_rate >= waiting || self.overflows() => Limit::Link,
             () => START,
         }
     }
@@ -119,6 +142,23 @@ impl<'a> Brief<'a> {
     fn is_pause(&self, at: usize) -> bool {
         let f = &self.features[at];
         f.part(f.idle) > PAUSED && self.features[at + 1..].iter().any(|later| later.sent > 0)
+    }
+
+    fn has_repairs(&self) -> bool {
+        self.features.iter().any(|f| f.retransmissions > 0 || f.recovered)
+    }
+
+    /// Whether the path is busy most of the time. What it drops then, its queue had no room for.
+    fn is_busy(&self) -> bool {
+        self.time_of_bytes() > MOST * self.time()
+    }
+
+    /// Whether what dropped was a queue with no room for a flight that took its time to pass. More
+    /// at once would only drop more.
+    fn overflows(&self) -> bool {
+        let rtt = self.rtt.map_or(f64::INFINITY, Duration::as_secs_f64);
+        let of_flights = self.time_of_bytes() / f64::from(self.flights.max(1));
+        self.has_repairs() && of_flights >= SAVES * rtt
     }
 
     /// The seconds from the first data to the end of the last.
@@ -308,6 +348,21 @@ mod tests {
         assert_eq!(with(3, &[2, 2, 2, 2]), Limit::SenderApplication);
         assert_eq!(with(0, &[2, 10, 20]), START);
         assert_eq!(with(3, &[4]), Limit::Unknown, "at once");
+    }
+
+    /// A drop costs a round trip, and more at once would drop more. On a path that passes flights at
+    /// once, it says nothing of the link.
+    #[test]
+    fn what_a_short_queue_drops_from_a_flight_is_the_links() {
+        let rtt = Duration::from_millis(150);
+        let with_repairs = |rate: f64, repairs| {
+            let mut features = flights(&[10, 11], rtt, rate);
+            features[1].retransmissions = repairs;
+            judged(&features, rtt, true)
+        };
+        assert_eq!(with_repairs(4.6e6, 0), START);
+        assert_eq!(with_repairs(4.6e6, 3), Limit::Link);
+        assert_ne!(with_repairs(1e9, 3), Limit::Link);
     }
 
     /// Full segments that leave evenly, and of which none is delayed: no link spaced them.

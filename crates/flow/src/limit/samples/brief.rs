@@ -16,6 +16,10 @@ use fullpipe_model::units::{Bytes, Duration, Rate};
 const LONGER: f64 = 2.0;
 /// A rate of more than this part of a flight a round trip is the window's.
 const A_FLIGHT: f64 = 0.85;
+/// A mean round trip of more than so many of the shortest has waited in a queue.
+const QUEUED: f64 = 1.5;
+/// What one delayed ACK (40 ms) adds to the mean, of which each round trip is an eighth.
+const ONE_LATE: Duration = Duration::from_millis(5);
 /// Fewer segments do not tell how long one takes.
 const FLIGHT_LEAST: f64 = 4.0;
 /// Segments of data that one request has.
@@ -66,8 +70,9 @@ fn told(last: &TcpInfo, first: Option<f64>, seen: Duration, hint: PathHint) -> O
     let segments = last.data_segs_out?;
     let is_brief = (1..SEGMENTS_LEAST).contains(&u64::from(segments));
     let is_sent = last.notsent_bytes.is_none_or(|left| left == Bytes::ZERO);
-    let is_plain = last.total_retrans == 0 && last.data_segs_in? <= REQUEST;
-    if !(is_brief && is_sent && is_plain) {
+    // What a queue had no room for is the link's, too.
+    let is_plain = last.total_retrans == 0 || is_queued(last);
+    if !(is_brief && is_sent && is_plain && last.data_segs_in? <= REQUEST) {
         return None;
     }
     let rtt = last.min_rtt?.as_secs_f64();
@@ -91,7 +96,7 @@ fn told(last: &TcpInfo, first: Option<f64>, seen: Duration, hint: PathHint) -> O
 
 /// How long a segment takes to pass, from the rate of delivery. A rate is measured over a round
 /// trip at least. Of a single flight that is the one before its first segment arrived; of several,
-/// as much as a flight each round trip is no link's.
+/// as much as a flight each round trip is no link's, unless a queue stood before it.
 fn seconds_a_segment(last: &TcpInfo, segments: u32, rtt: f64, hint: PathHint) -> Option<f64> {
     let arrived = f64::from(segments.checked_sub(last.unacked).filter(|arrived| *arrived > 0)?);
     let rate = hint.rate.or(last.delivery_rate).filter(|rate| *rate > Rate::ZERO)?;
@@ -100,10 +105,19 @@ fn seconds_a_segment(last: &TcpInfo, segments: u32, rtt: f64, hint: PathHint) ->
     let passing = match () {
         () if hint.rate.is_some() => measured,
         () if segments <= FIRST_FLIGHT => (measured - rtt).max(0.0),
-        () if a_round_trip > A_FLIGHT * f64::from(FIRST_FLIGHT) => 0.0,
+        () if a_round_trip > A_FLIGHT * f64::from(FIRST_FLIGHT) && !is_queued(last) => 0.0,
         () => measured,
     };
     Some(passing / arrived)
+}
+
+/// Whether the mean round trip of its end is so much longer than the shortest that a queue stood
+/// before its link.
+fn is_queued(last: &TcpInfo) -> bool {
+    last.min_rtt.is_some_and(|least| {
+        let most = Duration::from_secs_f64(QUEUED * least.as_secs_f64()).saturating_add(ONE_LATE);
+        last.rtt > most
+    })
 }
 
 /// The same of the first flight alone, from when its last acknowledged segment arrived. The rate of
@@ -155,6 +169,23 @@ mod tests {
         // All at once: the rate of delivery is that of a flight over a round trip and its passing.
         assert_eq!(at(8, bdp(8)), Some(Limit::Unknown));
         assert_eq!(at(8, bdp(2)), Some(Limit::Link));
+    }
+
+    /// A link may happen to carry about a flight each round trip. Then its queue tells.
+    #[test]
+    fn a_queue_tells_a_link_from_a_window() {
+        let rtt = Duration::from_millis(15);
+        let rate = Bytes::new(1448 * 9).per(rtt).unwrap();
+        let mean = |millis| {
+            let mean = Duration::from_millis(millis);
+            TcpInfo { rtt: mean, ..over(40, rtt, rate) }
+        };
+        let told = |millis| limit(&mean(millis), Duration::from_millis(70));
+        assert_eq!(told(34), Some(Limit::Link));
+        assert_eq!(told(20), START, "one ACK was late");
+        let repaired = |millis| TcpInfo { total_retrans: 2, ..mean(millis) };
+        assert_eq!(limit(&repaired(34), Duration::from_millis(70)), Some(Limit::Link));
+        assert_eq!(limit(&repaired(20), Duration::from_millis(70)), None);
     }
 
     /// Of two flights the second is paced, or waits for the window; the first tells the path's rate.

@@ -85,6 +85,10 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
         Limit::CongestionWindow(Cause::Loss) => {
             format!("丢包使拥塞窗口变小（重传了 {retransmissions} 个报文段）")
         }
+        Limit::Link if let Some(full) = evidence.carries => format!(
+            "链路已满，队列容纳不下的报文段被丢弃（重传了 {retransmissions} 个），此后拥塞窗口变小：\
+             链路可承载 {full}，实际传输 {goodput}"
+        ),
         Limit::Link => {
             let mut words = match evidence.beside {
                 None => format!("链路已满：传输 {goodput}"),

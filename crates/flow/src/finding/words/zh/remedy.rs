@@ -48,6 +48,10 @@ pub const fn remedy(remedy: Remedy) -> &'static str {
              队就丢包的路径是限速器（policer）或队列极短，实际可承载的可能更多；其速率与突发量请询\
              问运营方"
         }
+        Remedy::GrowBackSooner => {
+            "试用 bbr：遇到这类丢包时它保持速率；传输越长影响越小，链路的队列在丢包之前能容纳得越多，\
+             影响也越小"
+        }
         Remedy::FewerRoundTrips => {
             "TCP 无需改动：减少之前的往返（保持连接、TLS 1.3、减少请求），或使用更近的服务器"
         }
