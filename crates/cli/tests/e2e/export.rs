@@ -73,7 +73,7 @@ fn time_is_counted_by_limit() {
 }
 
 /// A process in control groups of its own. Both end with this.
-struct Grouped(std::process::Child, Vec<PathBuf>);
+pub struct Grouped(pub std::process::Child, pub Vec<PathBuf>);
 
 impl Drop for Grouped {
     fn drop(&mut self) {

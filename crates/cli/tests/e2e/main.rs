@@ -27,6 +27,7 @@ mod hangup;
 mod impairments;
 mod keys;
 mod link;
+mod kubernetes;
 mod link_bounds;
 mod link_delivery;
 mod link_engines;
@@ -154,6 +155,7 @@ fn main() -> ExitCode {
         ("guest_kernels", Beside::Unmeasured, guest_kernels::CASES),
         ("export", Beside::Waiting, export::CASES),
         ("get", Beside::Waiting, get::CASES),
+        ("kubernetes", Beside::Waiting, kubernetes::CASES),
         ("tune", Beside::Unmeasured, tune::CASES),
         ("tune_container", Beside::Unmeasured, tune_container::CASES),
         ("why", Beside::Nothing, why::CASES),
