@@ -57,3 +57,58 @@ fn files_below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     found.sort();
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::io::Read;
+
+    /// The files of a packed archive with their modes.
+    fn unpacked(path: &Path) -> BTreeMap<String, (u32, String)> {
+        let packed = std::fs::File::open(path).unwrap();
+        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(packed));
+        let mut found = BTreeMap::new();
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let name = entry.path().unwrap().display().to_string();
+            let mut text = String::new();
+            entry.read_to_string(&mut text).unwrap();
+            found.insert(name, (entry.header().mode().unwrap(), text));
+        }
+        found
+    }
+
+    /// Helm wants the chart in a folder of its name, and krew a plugin that it can run, with what
+    /// its manifest names.
+    #[test]
+    fn helm_and_krew_find_what_they_look_for() {
+        let out = tempfile::tempdir().unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let release = Release {
+            version: env!("CARGO_PKG_VERSION").into(),
+            commit: String::new(),
+            time: 0,
+            folder: out.path().into(),
+            source: source.clone(),
+        };
+        make(&release, out.path()).unwrap();
+        let chart = out.path().join(format!("fullpipe-chart-{}.tgz", release.version));
+        let chart = unpacked(&chart);
+        let about = &chart["fullpipe/Chart.yaml"].1;
+        // The image that is shipped with it.
+        assert!(about.contains(&format!("appVersion: \"{}\"", release.version)), "{about}");
+        assert!(chart.contains_key("fullpipe/templates/daemonset.yaml"), "{:?}", chart.keys());
+        let plugin = unpacked(&out.path().join(plugin_name(&release)));
+        assert_eq!(plugin["kubectl-fullpipe"].0, 0o755);
+        let manifest = std::fs::read_to_string(source.join("contrib/packaging/krew.yaml")).unwrap();
+        let wanted: Vec<&str> =
+            manifest.lines().filter_map(|line| line.trim().strip_prefix("- from: ")).collect();
+        assert_eq!(wanted.len(), plugin.len());
+        for name in wanted {
+            assert!(plugin.contains_key(name), "{name}: {:?}", plugin.keys());
+        }
+        let all = format!("fullpipe-kubernetes-{}.yaml", release.version);
+        assert!(std::fs::read_to_string(out.path().join(all)).unwrap().contains("DaemonSet"));
+    }
+}

@@ -215,8 +215,8 @@ impl Node {
         match (self.spec["hostPID"] == true, self.spec["hostNetwork"] == true) {
             (true, true) => "",
             (true, false) => "--net",
-            (false, true) => "--pid --fork",
-            (false, false) => "--net --pid --fork",
+            (false, true) => "--pid --fork --kill-child",
+            (false, false) => "--net --pid --fork --kill-child",
         }
     }
 
