@@ -184,25 +184,34 @@ fn named(hosts: impl IntoIterator<Item = usize>) -> BTreeSet<String> {
     hosts.into_iter().map(|host| format!("host-{host}")).collect()
 }
 
-/// Panels' titles and queries, and the metric and label of each list to choose from.
-fn queries(dashboard: &str) -> (Vec<(String, String)>, Vec<(String, String)>) {
-    let text = std::fs::read_to_string(contrib().join("grafana").join(dashboard)).unwrap();
-    let dashboard: Value = serde_json::from_str(&text).unwrap();
-    let mut queries = Vec::new();
-    for panel in dashboard["panels"].as_array().unwrap() {
-        let title = panel["title"].as_str().unwrap();
-        for target in panel["targets"].as_array().unwrap() {
-            queries.push((title.to_owned(), target["expr"].as_str().unwrap().to_owned()));
+/// What a dashboard asks.
+struct Dashboard {
+    /// Panels' titles and queries.
+    queries: Vec<(String, String)>,
+    /// The metric and the label of each list to choose from.
+    lists: Vec<(String, String)>,
+}
+
+impl Dashboard {
+    fn read(name: &str) -> Dashboard {
+        let text = std::fs::read_to_string(contrib().join("grafana").join(name)).unwrap();
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let mut queries = Vec::new();
+        for panel in document["panels"].as_array().unwrap() {
+            let title = panel["title"].as_str().unwrap();
+            for target in panel["targets"].as_array().unwrap() {
+                queries.push((title.to_owned(), target["expr"].as_str().unwrap().to_owned()));
+            }
         }
+        let mut lists = Vec::new();
+        for variable in document["templating"]["list"].as_array().unwrap() {
+            let Some(query) = variable["query"]["query"].as_str() else { continue };
+            let inner = query.strip_prefix("label_values(").unwrap().strip_suffix(')').unwrap();
+            let (metric, label) = inner.split_once(", ").unwrap();
+            lists.push((metric.to_owned(), label.to_owned()));
+        }
+        Dashboard { queries, lists }
     }
-    let mut lists = Vec::new();
-    for variable in dashboard["templating"]["list"].as_array().unwrap() {
-        let Some(query) = variable["query"]["query"].as_str() else { continue };
-        let inner = query.strip_prefix("label_values(").unwrap().strip_suffix(')').unwrap();
-        let (metric, label) = inner.split_once(", ").unwrap();
-        lists.push((metric.to_owned(), label.to_owned()));
-    }
-    (queries, lists)
 }
 
 /// Each query of both dashboards and of the alerts gives data, and what was simulated.
@@ -214,7 +223,7 @@ fn every_query_answers_for_fifty_hosts() {
     let export = once(&program, &["--labels", labels, "--prefixes", "sites.csv"]).out;
     let store = Store::of(&program, &simulated(&export, port));
     for dashboard in ["fullpipe-dashboard.json", "fullpipe-fleet-dashboard.json"] {
-        let (queries, lists) = queries(dashboard);
+        let Dashboard { queries, lists } = Dashboard::read(dashboard);
         assert!(queries.len() >= 8, "{dashboard}");
         for (title, query) in queries {
             assert!(!store.query(&query).is_empty(), "{dashboard}, {title}: no data: {query}");
@@ -228,7 +237,7 @@ fn every_query_answers_for_fifty_hosts() {
             assert!(!found.is_empty(), "{label}");
         }
     }
-    let (panels, _) = queries("fullpipe-fleet-dashboard.json");
+    let panels = Dashboard::read("fullpipe-fleet-dashboard.json").queries;
     let of = |title: &str| {
         let (_, query) = panels.iter().find(|(name, _)| name == title).unwrap();
         store.query(query)
