@@ -46,6 +46,19 @@ impl Host {
     }
 }
 
+/// The environment variable that says this host's name in place of the kernel: in a container the
+/// kernel knows the container's.
+const HOST_NAME: &str = "FULLPIPE_HOST_NAME";
+
+/// What this host is called in what is kept or sent; empty if nothing says it.
+pub fn name() -> String {
+    let said = std::env::var(HOST_NAME).unwrap_or_default();
+    if !said.trim().is_empty() {
+        return said.trim().to_owned();
+    }
+    fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
 /// Memory that programs can still use without swapping, as the kernel estimates it
 /// (`MemAvailable`); `None` if it does not report that.
 pub fn memory_available() -> Option<Bytes> {

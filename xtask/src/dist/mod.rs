@@ -9,6 +9,7 @@ mod archive;
 mod check;
 mod guide;
 mod image;
+mod kubernetes;
 mod licences;
 mod packages;
 mod program;
@@ -28,8 +29,8 @@ pub struct Dist {
     /// Only this architecture; it can be given again. Without it: all.
     #[arg(long = "target", value_name = "ARCHITECTURE")]
     targets: Vec<Architecture>,
-    /// Where the release's files will be, for the recipes of Arch, Homebrew and Nix; they are not
-    /// made without it.
+    /// Where the release's files will be, for the recipes of Arch, Homebrew, Nix and krew; they are
+    /// not made without it.
     #[arg(long, value_name = "URL")]
     address: Option<String>,
     /// Without the wheels, which take longest.
@@ -160,6 +161,7 @@ impl Dist {
         guide::build(release, tools, &out)?;
         tools.bill_of_materials(release, &out)?;
         release.fill_in("contrib/packaging/install.sh", &out.join("install.sh"), &[])?;
+        kubernetes::make(release, &out)?;
         if let Some(address) = &self.address {
             recipes(release, &out, address, &out)?;
         }
@@ -239,10 +241,14 @@ fn recipes(release: &Release, out: &Path, address: &str, to: &Path) -> anyhow::R
     });
     let [x86_64, aarch64] = sums;
     let (x86_64, aarch64) = (x86_64?, aarch64?);
+    let plugin = out.join(kubernetes::plugin_name(release));
+    let plugin = std::fs::read(&plugin).with_context(|| format!("read {}", plugin.display()))?;
+    let plugin = digest(&plugin);
     let places = [
         ("@ADDRESS@", address.trim_end_matches('/')),
         ("@SHA256_X86_64@", x86_64.as_str()),
         ("@SHA256_AARCH64@", aarch64.as_str()),
+        ("@SHA256_KUBECTL@", plugin.as_str()),
     ];
     for recipe in RECIPES {
         release.fill_in(&format!("contrib/packaging/{recipe}"), &to.join(recipe), &places)?;
@@ -250,8 +256,8 @@ fn recipes(release: &Release, out: &Path, address: &str, to: &Path) -> anyhow::R
     Ok(())
 }
 
-/// Arch's, Homebrew's and Nix's.
-const RECIPES: [&str; 3] = ["PKGBUILD", "fullpipe.rb", "fullpipe.nix"];
+/// Arch's, Homebrew's, Nix's and that of kubectl's plugin.
+const RECIPES: [&str; 4] = ["PKGBUILD", "fullpipe.rb", "fullpipe.nix", "krew.yaml"];
 
 /// An empty folder.
 fn fresh(folder: &Path) -> anyhow::Result<PathBuf> {

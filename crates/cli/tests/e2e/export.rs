@@ -35,7 +35,7 @@ const CURL: Need = Need::Program("curl");
 const PROMTOOL: Need = Need::Program("promtool");
 
 /// A stalled connection on a port that no client is given by the kernel.
-fn on_a_low_port() -> (StalledConnection, u16) {
+pub fn on_a_low_port() -> (StalledConnection, u16) {
     let stalled = (20_000..21_000).find_map(|port| StalledConnection::to_port(port).ok());
     let stalled = stalled.expect("one of a thousand ports is free");
     let port = stalled.writer.peer_addr().unwrap().port();
@@ -49,7 +49,8 @@ fn value(text: &str, parts: &[&str]) -> Option<f64> {
     line.rsplit_once(' ')?.1.parse().ok()
 }
 
-fn once(program: &Program, arguments: &[&str]) -> Finished {
+/// The metrics after three looks.
+pub fn once(program: &Program, arguments: &[&str]) -> Finished {
     let finished = program.run(&[&["export", "--once", "--interval", "400ms"], arguments].concat());
     assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""), "{finished:?}");
     finished
@@ -73,7 +74,7 @@ fn time_is_counted_by_limit() {
 }
 
 /// A process in control groups of its own. Both end with this.
-struct Grouped(std::process::Child, Vec<PathBuf>);
+pub struct Grouped(pub std::process::Child, pub Vec<PathBuf>);
 
 impl Drop for Grouped {
     fn drop(&mut self) {
@@ -341,11 +342,14 @@ fn alerts_and_dashboard_use_what_is_served() {
     let words = ["promtool", "check", "rules", rules.to_str().unwrap()];
     let checked = program.start(&mut program.command_by(&words)).end();
     assert_eq!(checked.code, Some(0), "{checked:?}");
-    for file in [rules, root.join("grafana/fullpipe-dashboard.json")] {
+    let dashboards = ["fullpipe-dashboard", "fullpipe-fleet-dashboard"];
+    let dashboards = dashboards.map(|name| root.join(format!("grafana/{name}.json")));
+    for file in dashboards.into_iter().chain([rules]) {
         let text = std::fs::read_to_string(&file).unwrap();
         let names = text
             .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-            .filter(|word| word.starts_with("fullpipe_"));
+            // The label that says where the guide is.
+            .filter(|word| word.starts_with("fullpipe_") && *word != "fullpipe_guide");
         let names: BTreeSet<&str> = names.collect();
         assert!(!names.is_empty(), "{}", file.display());
         for name in names {

@@ -19,6 +19,7 @@ mod captures;
 mod cleanup;
 mod doctor;
 mod export;
+mod export_fleet;
 mod figures;
 mod get;
 mod guest;
@@ -26,6 +27,7 @@ mod guest_kernels;
 mod hangup;
 mod impairments;
 mod keys;
+mod kubernetes;
 mod link;
 mod link_bounds;
 mod link_delivery;
@@ -153,6 +155,8 @@ fn main() -> ExitCode {
         ("doctor", Beside::Unmeasured, doctor::CASES),
         ("guest_kernels", Beside::Unmeasured, guest_kernels::CASES),
         ("export", Beside::Waiting, export::CASES),
+        ("export_fleet", Beside::Waiting, export_fleet::CASES),
+        ("kubernetes", Beside::Waiting, kubernetes::CASES),
         ("get", Beside::Waiting, get::CASES),
         ("tune", Beside::Unmeasured, tune::CASES),
         ("tune_container", Beside::Unmeasured, tune_container::CASES),

@@ -31,6 +31,8 @@ pub enum Need {
     Mptcp,
     /// A PostgreSQL server, and an account that may run it.
     PostgreSql,
+    /// PyYAML, for the Python on the path.
+    PythonYaml,
     /// A program on the path.
     Program(&'static str),
 }
@@ -97,6 +99,8 @@ impl Need {
             }
             Need::PostgreSql => (root && server_user().is_none())
                 .then_some("no account postgres, and the server refuses to be run by root"),
+            Need::PythonYaml => (!succeeds("python3", &["-c", "import yaml"]))
+                .then_some("no PyYAML: `apt-get install python3-yaml`"),
             Need::Program(program) => return (!installed(program)).then(|| format!("{program} is not installed")),
         };
         missing.map(Into::into)

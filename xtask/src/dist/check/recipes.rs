@@ -8,8 +8,14 @@ use std::path::Path;
 use std::process::Command;
 
 /// Who reads a recipe, and how; in the order of [`RECIPES`].
-const READERS: [&[&str]; RECIPES.len()] =
-    [&["bash", "-n"], &["ruby", "-c"], &["nix-instantiate", "--parse"]];
+const READERS: [&[&str]; RECIPES.len()] = [
+    &["bash", "-n"],
+    &["ruby", "-c"],
+    &["nix-instantiate", "--parse"],
+    &["python3", "-c", READ_YAML],
+];
+
+const READ_YAML: &str = "import sys, yaml; yaml.safe_load(open(sys.argv[1]))";
 
 /// Fills the recipes with this release, and has each read.
 pub fn check(release: &Release, tools: &Tools, out: &Path, work: &Path) -> anyhow::Result<()> {

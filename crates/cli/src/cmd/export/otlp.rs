@@ -62,8 +62,9 @@ impl Encoder {
         self.last = now;
         let mut resource = vec![attribute("service.name", "fullpipe")];
         resource.push(attribute("service.version", env!("CARGO_PKG_VERSION")));
-        if let Ok(host) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
-            resource.push(attribute("host.name", host.trim_end()));
+        let host = fullpipe_kernel::host::name();
+        if !host.is_empty() {
+            resource.push(attribute("host.name", &host));
         }
         json!({ "resourceMetrics": [{
             "resource": { "attributes": resource },

@@ -35,10 +35,9 @@ pub(super) struct Machine {
 
 impl Machine {
     pub(super) fn read() -> Machine {
-        // Who reads it later may not be on this machine.
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         Machine {
-            host: host.trim().into(),
+            // Who reads it later may not be on this machine.
+            host: fullpipe_kernel::host::name(),
             boot: records::boot_id(),
             kernel: Host::read().kernel_version(),
             vendor: vendor().trim().into(),
