@@ -35,8 +35,9 @@ pub enum Error {
     /// It ends in the middle of a packet: it is still being written, or the disk was full.
     #[error(
         "{name}: reading a capture: it ends in the middle of a packet, {behind} after the last whole one; \
-         the {packets} packets before it are analysed",
-        behind = counted(*bytes)
+         {before}",
+        behind = counted(*bytes),
+        before = analysed(*packets, "packet")
     )]
     Cut {
         /// The file or other source.
@@ -48,7 +49,8 @@ pub enum Error {
     },
     /// A line of a recording is not a sample.
     #[error(
-        "{name}: reading samples: line {line}: {cause}; the {samples} samples before it are analysed"
+        "{name}: reading samples: line {line}: {cause}; {before}",
+        before = analysed(*samples, "sample")
     )]
     Sample {
         /// The file or other source.
@@ -88,6 +90,15 @@ pub fn what_is_missing(name: &str, counts: &Counts, errors: &[Error]) -> Option<
         ));
     }
     Some(problems.join("; ")).filter(|text| !text.is_empty())
+}
+
+/// What is analysed of a file that has no more than this before what cannot be read.
+fn analysed(count: u64, what: &str) -> String {
+    match count {
+        0 => format!("there is no {what} before it"),
+        1 => format!("the {what} before it is analysed"),
+        _ => format!("the {count} {what}s before it are analysed"),
+    }
 }
 
 fn counted(bytes: usize) -> String {

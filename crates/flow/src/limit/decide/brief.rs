@@ -157,8 +157,9 @@ impl<'a> Brief<'a> {
     /// at once would only drop more.
     fn overflows(&self) -> bool {
         let rtt = self.rtt.map_or(f64::INFINITY, Duration::as_secs_f64);
-        let of_flights = self.time_of_bytes() / f64::from(self.flights.max(1));
-        self.has_repairs() && of_flights >= SAVES * rtt
+        let most = self.features.iter().map(|f| f.in_flight_max).max().unwrap_or_default();
+        let passes = self.rate_before_drops().and_then(|rate| rate.time_for(most));
+        self.has_repairs() && passes.is_some_and(|time| time.as_secs_f64() >= SAVES * rtt)
     }
 
     /// The seconds from the first data to the end of the last.
@@ -181,7 +182,10 @@ impl<'a> Brief<'a> {
         if let Some(rate) = self.rate {
             return self.delivered() * 8.0 / rate;
         }
-        self.passed() - self.own_pace()
+        let passed = self.passed() - self.own_pace();
+        // What was sent again came a round trip after what it followed.
+        let before = self.rate_before_drops().filter(|_| self.has_repairs());
+        before.map_or(passed, |rate| passed.min(self.delivered() * 8.0 / rate.as_f64()))
     }
 
     /// For how long the sender itself spaced what passed evenly. What waited for others on the way,
