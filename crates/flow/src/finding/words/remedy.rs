@@ -6,6 +6,9 @@ const RAISE_PACING: &str = "raise or remove what spaces the data at the sender: 
     program, SO_MAX_PACING_RATE (iperf3 --fq-rate), or a rate of tc (fq, htb, tbf) on its host; \
     `fullpipe why` there says which";
 
+const GROW_BACK_SOONER: &str = "try bbr, which keeps its rate over such drops; longer transfers \
+    suffer less, and so does a link whose queue holds more before it drops";
+
 /// What would change it, as a sentence without its end.
 pub const fn remedy(remedy: Remedy) -> &'static str {
     match remedy {
@@ -57,10 +60,7 @@ pub const fn remedy(remedy: Remedy) -> &'static str {
              queue, and may carry more than this; whoever runs it knows its rate and its \
              burst"
         }
-        Remedy::GrowBackSooner => {
-            "try bbr, which keeps its rate over such drops; longer transfers suffer less, and \
-             so does a link whose queue holds more before it drops"
-        }
+        Remedy::GrowBackSooner => GROW_BACK_SOONER,
         Remedy::FewerRoundTrips => {
             "nothing at TCP: pay fewer round trips before it (keep the connection open, \
              TLS 1.3, fewer requests), or fetch it from nearer"
