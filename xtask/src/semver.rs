@@ -28,8 +28,8 @@ impl Semver {
     pub fn run(self) -> anyhow::Result<()> {
         let Some(since) = self.since.map_or_else(last_version, |since| Ok(Some(since)))? else {
             eprintln!(
-                "semver: NOTHING IS COMPARED: no tag {TAGS} is before this commit; from the first \
-                 version on, {} must keep what they have",
+                "semver: NOTHING IS COMPARED: no tag of a version (v0.1.0) is before this commit; \
+                 from the first on, {} must keep what they have",
                 PUBLISHED.join(", ")
             );
             return Ok(());

@@ -2,7 +2,7 @@
 //!
 //! The file is a tar, packed with gzip or, in a release, with Zstandard. It has a folder for each
 //! kernel, as the cache has it, and a text that says what they are and how to make them again, with
-//! every change of the source and the whole configuration, which their licence (GPL-2.0) asks for. A
+//! every change of the source and the whole configuration, as their licence (GPL-2.0) asks for. A
 //! kernel is executed, so a file is installed only where its digest is one that the user names or
 //! finds beside it; nothing in it decides where anything is written.
 
