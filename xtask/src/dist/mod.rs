@@ -109,7 +109,7 @@ impl Dist {
     pub fn run(&self) -> anyhow::Result<()> {
         let mut said = check::ClosingLines::new();
         let base = std::path::absolute(crate::build::target_folder().join("dist"))?;
-        let release = Release::export(&base)?;
+        let release = Release::checked_out(&base)?;
         let tools = tools::Tools::install(&release)?;
         let mut targets = self.targets.clone();
         if targets.is_empty() {
@@ -172,19 +172,23 @@ impl Dist {
 }
 
 impl Release {
-    /// Exports the commit that is checked out into `source` in `folder`. What is not committed is
-    /// not released.
-    fn export(folder: &Path) -> anyhow::Result<Release> {
+    /// The commit that is checked out. What is not committed is not released.
+    fn checked_out(folder: &Path) -> anyhow::Result<Release> {
         let changed = output(Command::new("git").args(["status", "--porcelain"]))?;
         if !changed.is_empty() {
             eprintln!("NOTE: the work tree has changes that are not committed; they are left out");
         }
-        let about = output(Command::new("git").args(["show", "-s", "--format=%H %ct", "HEAD"]))?;
+        Release::export(folder, "HEAD")
+    }
+
+    /// Exports a commit into `source` in `folder`.
+    fn export(folder: &Path, revision: &str) -> anyhow::Result<Release> {
+        let about = output(Command::new("git").args(["show", "-s", "--format=%H %ct", revision]))?;
         let (commit, time) = about.trim().split_once(' ').context("read the commit")?;
         let source = fresh(&folder.join("source"))?;
         let packed = folder.join("source.tar");
         let mut archive = Command::new("git");
-        run(archive.args(["archive", "--format=tar", "HEAD", "--output"]).arg(&packed))?;
+        run(archive.args(["archive", "--format=tar", commit, "--output"]).arg(&packed))?;
         run(Command::new("tar").arg("-xf").arg(&packed).arg("-C").arg(&source))?;
         date_anew(&source, commit, &folder.join("exported"))?;
         let manifest = std::fs::read_to_string(source.join("Cargo.toml"))?;

@@ -323,7 +323,8 @@ pub fn same_bytes_again(
     said: &mut ClosingLines,
     make: impl FnOnce(&Release) -> anyhow::Result<PathBuf>,
 ) -> anyhow::Result<()> {
-    let again = Release::export(&fresh(&release.folder.join("again"))?)?;
+    // By its name: another may be checked out by now.
+    let again = Release::export(&fresh(&release.folder.join("again"))?, &release.commit)?;
     let second = make(&again)?;
     let (first_files, second_files) = (files(out)?, files(&second)?);
     let mut differences = Vec::new();
