@@ -80,7 +80,8 @@ const STEPS: &[CiStep] = &[
     },
     always("tests", tests),
 ];
-const PUBLISHED: [&str; 3] = ["fullpipe-model", "fullpipe-flow", "fullpipe-analyze"];
+/// The crates that others can use.
+pub const PUBLISHED: [&str; 3] = ["fullpipe-model", "fullpipe-flow", "fullpipe-analyze"];
 const FUZZ: &str = "fuzz targets";
 
 /// Options of `cargo xtask ci`.

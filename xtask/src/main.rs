@@ -15,6 +15,7 @@ mod page;
 mod pictures;
 mod prediction;
 mod recapture;
+mod semver;
 mod tidy;
 mod truth;
 mod unchanged;
@@ -63,6 +64,8 @@ enum Chore {
     Wheel(wheel::Wheel),
     /// Make what a release ships: static programs, packages, images, sums.
     Dist(dist::Dist),
+    /// Compare the public API of the published crates with that of the last version.
+    Semver(semver::Semver),
     /// Turn a capture of a wire into what a host, a mirror port or a cut capture would show.
     Recapture {
         /// The capture: pcap, pcapng or snoop, packed or not.
@@ -86,6 +89,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Tidy => tidy::run(),
         Chore::Wheel(wheel) => wheel.run(),
         Chore::Dist(dist) => dist.run(),
+        Chore::Semver(semver) => semver.run(),
         Chore::ArticlesTable { rows } => articles::run(&rows),
         Chore::Figures { lab } => figures::run(&lab),
         Chore::Truth(truth) => truth.run(),

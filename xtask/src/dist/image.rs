@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// What an image may have.
-const LARGEST: usize = 16_000_000;
+pub const LARGEST: usize = 16_000_000;
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";

@@ -38,7 +38,7 @@ pub struct Dist {
     without_wheels: bool,
     /// Then install, use and remove it in bare systems, measure it, make everything again
     /// elsewhere, and compare: needs root, and `apt install debootstrap lintian rpm
-    /// qemu-user-static ruby nix-bin`.
+    /// qemu-user-static qemu-utils ruby nix-bin`.
     #[arg(long)]
     check: bool,
     /// A bare root file system that is checked, too, as a tar: alpine=FILE, rocky=FILE.
@@ -108,8 +108,9 @@ struct Release {
 impl Dist {
     /// Makes the release, and says what it made.
     pub fn run(&self) -> anyhow::Result<()> {
+        let mut said = check::ClosingLines::new();
         let base = std::path::absolute(crate::build::target_folder().join("dist"))?;
-        let release = Release::export(&base)?;
+        let release = Release::checked_out(&base)?;
         let tools = tools::Tools::install(&release)?;
         let mut targets = self.targets.clone();
         if targets.is_empty() {
@@ -130,9 +131,11 @@ impl Dist {
         if !self.check {
             return Ok(());
         }
-        check::everything(&release, &tools, &out, &self.roots)?;
-        check::same_bytes_again(&release, &out, |again| self.make(again, &tools, &targets))?;
-        eprintln!("check: everything holds");
+        check::everything(&release, &tools, &out, &self.roots, &mut said)?;
+        check::same_bytes_again(&release, &out, &mut said, |again| {
+            self.make(again, &tools, &targets)
+        })?;
+        said.say();
         Ok(())
     }
 
@@ -157,7 +160,7 @@ impl Dist {
                 wheels::build(release, tools, target, program, &out)?;
             }
         }
-        guests(release, &programs[0], &out)?;
+        guests(release, tools, &programs[0], &out)?;
         guide::build(release, tools, &out)?;
         tools.bill_of_materials(release, &out)?;
         release.fill_in("contrib/packaging/install.sh", &out.join("install.sh"), &[])?;
@@ -171,20 +174,25 @@ impl Dist {
 }
 
 impl Release {
-    /// Exports the commit that is checked out into `source` in `folder`. What is not committed is
-    /// not released.
-    fn export(folder: &Path) -> anyhow::Result<Release> {
+    /// The commit that is checked out. What is not committed is not released.
+    fn checked_out(folder: &Path) -> anyhow::Result<Release> {
         let changed = output(Command::new("git").args(["status", "--porcelain"]))?;
         if !changed.is_empty() {
             eprintln!("NOTE: the work tree has changes that are not committed; they are left out");
         }
-        let about = output(Command::new("git").args(["show", "-s", "--format=%H %ct", "HEAD"]))?;
+        Release::export(folder, "HEAD")
+    }
+
+    /// Exports a commit into `source` in `folder`.
+    fn export(folder: &Path, revision: &str) -> anyhow::Result<Release> {
+        let about = output(Command::new("git").args(["show", "-s", "--format=%H %ct", revision]))?;
         let (commit, time) = about.trim().split_once(' ').context("read the commit")?;
         let source = fresh(&folder.join("source"))?;
         let packed = folder.join("source.tar");
         let mut archive = Command::new("git");
-        run(archive.args(["archive", "--format=tar", "HEAD", "--output"]).arg(&packed))?;
+        run(archive.args(["archive", "--format=tar", commit, "--output"]).arg(&packed))?;
         run(Command::new("tar").arg("-xf").arg(&packed).arg("-C").arg(&source))?;
+        date_anew(&source, commit, &folder.join("exported"))?;
         let manifest = std::fs::read_to_string(source.join("Cargo.toml"))?;
         let manifest: toml::Table = manifest.parse().context("read Cargo.toml")?;
         let version = manifest["workspace"]["package"]["version"].as_str();
@@ -218,17 +226,48 @@ impl Release {
     }
 }
 
+/// Gives the files of `source` the time at which `commit` was exported first, which `note` keeps.
+///
+/// A commit's own time may be before the last build of another commit: cargo, which compares times,
+/// would take that one's crates for this one's.
+fn date_anew(source: &Path, commit: &str, note: &Path) -> anyhow::Result<()> {
+    let is_known = std::fs::read_to_string(note).is_ok_and(|of| of == commit);
+    if !is_known {
+        write(note, commit.as_bytes())?;
+    }
+    let mut find = Command::new("find");
+    find.arg(source).args(["-type", "f", "-exec", "touch", "--no-create", "--reference"]);
+    run(find.arg(note).args(["{}", "+"]))
+}
+
 /// The guest kernels of this user's cache, as one file; they are built for this machine alone.
-fn guests(release: &Release, program: &Path, out: &Path) -> anyhow::Result<()> {
+fn guests(
+    release: &Release,
+    tools: &tools::Tools,
+    program: &Path,
+    out: &Path,
+) -> anyhow::Result<()> {
     let listed = output(Command::new(program).args(["lab", "kernel", "list", "--json"]))?;
     if listed.trim() == "[]" {
         eprintln!("NOTE: no guest kernels: `fullpipe lab kernel build` makes them");
         return Ok(());
     }
+    let gzipped = release.folder.join("guests.tar.gz");
+    run(Command::new(program).args(["lab", "kernel", "pack", "--output"]).arg(&gzipped))?;
     let name =
-        format!("fullpipe-guests-{}-{}-linux.tar.gz", release.version, std::env::consts::ARCH);
-    run(Command::new(program).args(["lab", "kernel", "pack", "--output"]).arg(out.join(name)))
+        format!("fullpipe-guests-{}-{}-linux.tar.zst", release.version, std::env::consts::ARCH);
+    run(Command::new(tools.python("python"))
+        .args(["-c", PACKED_AGAIN])
+        .args([gzipped, out.join(name)]))
 }
+
+/// Packs a gzipped file with Zstandard, as tightly as it can, which the program has no code for; it
+/// only unpacks. One thread, and the size at the front: the same bytes everywhere.
+const PACKED_AGAIN: &str = "
+import gzip, sys, zstandard
+plain = gzip.open(sys.argv[1]).read()
+open(sys.argv[2], 'wb').write(zstandard.ZstdCompressor(level=19, threads=0).compress(plain))
+";
 
 /// Recipes, into `to`, for package managers that build from the tarballs of `out` at `address`.
 fn recipes(release: &Release, out: &Path, address: &str, to: &Path) -> anyhow::Result<()> {

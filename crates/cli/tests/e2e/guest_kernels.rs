@@ -65,6 +65,6 @@ fn a_file_of_unknown_digest_is_refused() {
     let refused =
         with_cache(&program, &["lab", "kernel", "install", "guests.tar.gz", "--sha256", digest]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
-    assert!(refused.err.contains("no gzipped tar"), "{refused:?}");
+    assert!(refused.err.contains("no packed tar"), "{refused:?}");
     assert!(!program.work().join("cache").exists(), "nothing was made");
 }

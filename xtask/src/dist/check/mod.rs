@@ -3,22 +3,26 @@
 //! What a check needs and this machine lacks is said loudly, and is a failure where
 //! `FULLPIPE_NO_SKIP` is set.
 
+mod alpine;
+mod closing;
 mod cost;
 mod namespaces;
 mod recipes;
 mod systems;
 
+pub use closing::ClosingLines;
 pub use systems::Given;
 
 use super::tools::Tools;
-use super::{Architecture, Release, digest, files, fresh, output, run};
+use super::{Architecture, Release, digest, files, fresh, image, output, program, run, wheels};
 use anyhow::{Context, ensure};
+use closing::Unit;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Debian's packages that have the tools.
-const NEEDED: &str = "debootstrap lintian rpm qemu-user-static ruby nix-bin";
+const NEEDED: &str = "debootstrap lintian rpm qemu-user-static qemu-utils ruby nix-bin";
 /// What the bare systems analyse.
 const CAPTURE: &str = "crates/flow/tests/lab/captures/limits/receive_window/server.pcap.gz";
 /// The limit of that capture's connection.
@@ -30,41 +34,54 @@ pub fn everything(
     tools: &Tools,
     out: &Path,
     roots: &[Given],
+    said: &mut ClosingLines,
 ) -> anyhow::Result<()> {
     let work = fresh(&release.folder.join("check"))?;
-    sums_hold(out)?;
-    images_are_whole(out, &work)?;
-    install_script(release, out, &work)?;
-    needs_nothing(release, out, &work)?;
-    wheel_installs(release, out, &work)?;
-    with_tool("lintian", || lintian(out))?;
-    with_tool("rpm", || rpm(release, out, &work))?;
-    recipes::check(release, tools, out, &work)?;
-    systems::check(release, out, roots)?;
+    sums_hold(out, said)?;
+    images_are_whole(out, &work, said)?;
+    wheels_are_small(out, said)?;
+    install_script(release, out, &work, said)?;
+    needs_nothing(release, out, &work, said)?;
+    wheel_installs(release, out, &work, said)?;
+    with_tool("lintian", said, |said| lintian(out, said))?;
+    with_tool("rpm", said, |said| rpm(release, out, &work, said))?;
+    recipes::check(release, tools, out, &work, said)?;
+    systems::check(release, tools, out, roots, said)?;
     let stem = release.stem(Architecture::here()?);
     let program = work.join(format!("{stem}.tar.gz")).join(stem).join("fullpipe");
-    cost::check(release, tools, &program, &work)
+    cost::check(release, tools, &program, &work, said)
 }
 
 /// Runs a check that needs a tool, or says that it does not run.
-fn with_tool(tool: &str, check: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let is_there = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
-    if is_there.is_ok_and(|output| output.status.success()) {
-        return check();
+fn with_tool(
+    tool: &str,
+    said: &mut ClosingLines,
+    check: impl FnOnce(&mut ClosingLines) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    if is_there(tool) {
+        return check(said);
     }
-    let advice = format!("{tool} is missing: apt install {NEEDED}");
+    let advice = format!("what {tool} sees: it is missing: apt install {NEEDED}");
     ensure!(std::env::var_os("FULLPIPE_NO_SKIP").is_none(), "{advice}");
-    eprintln!("SKIPPED: {advice}");
+    said.missing(advice);
     Ok(())
 }
 
-fn sums_hold(out: &Path) -> anyhow::Result<()> {
-    run(Command::new("sha256sum").args(["--check", "--quiet", "SHA256SUMS"]).current_dir(out))
+fn is_there(tool: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
+    found.is_ok_and(|output| output.status.success())
+}
+
+fn sums_hold(out: &Path, said: &mut ClosingLines) -> anyhow::Result<()> {
+    run(Command::new("sha256sum").args(["--check", "--quiet", "SHA256SUMS"]).current_dir(out))?;
+    said.checked("SHA256SUMS describes the files");
+    Ok(())
 }
 
 /// Each part of an image is what its name says, and its program is the tarball's.
-fn images_are_whole(out: &Path, work: &Path) -> anyhow::Result<()> {
-    for (name, _) in files(out)?.iter().filter(|(name, _)| name.ends_with(".oci.tar")) {
+fn images_are_whole(out: &Path, work: &Path, said: &mut ClosingLines) -> anyhow::Result<()> {
+    for (name, bytes) in files(out)?.iter().filter(|(name, _)| name.ends_with(".oci.tar")) {
+        said.at_most(format!("image {name}"), Unit::Bytes, *bytes as f64, image::LARGEST as f64)?;
         let folder = unpack(&out.join(name), &work.join(name))?;
         for (blob, _) in files(&folder.join("blobs/sha256"))? {
             let bytes = std::fs::read(folder.join("blobs/sha256").join(&blob))?;
@@ -78,7 +95,19 @@ fn images_are_whole(out: &Path, work: &Path) -> anyhow::Result<()> {
         let stem = tarball.trim_end_matches(".tar.gz");
         let [of_image, of_tarball] =
             [inside.join("usr/bin/fullpipe"), plain.join(stem).join("fullpipe")].map(std::fs::read);
-        ensure!(of_image? == of_tarball?, "{name} has another program than {tarball}");
+        let of_tarball = of_tarball?;
+        ensure!(of_image? == of_tarball, "{name} has another program than {tarball}");
+        let (bytes, most) = (of_tarball.len() as f64, program::LARGEST as f64);
+        said.at_most(format!("static program of {tarball}"), Unit::Bytes, bytes, most)?;
+    }
+    said.checked("each image's parts have the digests of their names, and the tarball's program");
+    Ok(())
+}
+
+fn wheels_are_small(out: &Path, said: &mut ClosingLines) -> anyhow::Result<()> {
+    for (name, bytes) in files(out)?.iter().filter(|(name, _)| name.ends_with(".whl")) {
+        let most = wheels::LARGEST as f64;
+        said.at_most(format!("wheel {name}"), Unit::Bytes, *bytes as f64, most)?;
     }
     Ok(())
 }
@@ -101,13 +130,18 @@ fn unpack(archive: &Path, to: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// The script installs what the sums describe, and nothing else.
-fn install_script(release: &Release, out: &Path, work: &Path) -> anyhow::Result<()> {
+fn install_script(
+    release: &Release,
+    out: &Path,
+    work: &Path,
+    said: &mut ClosingLines,
+) -> anyhow::Result<()> {
     let prefix = work.join("prefix");
     run(&mut install(out, out, &prefix))?;
     let installed = output(Command::new(prefix.join("bin/fullpipe")).arg("--version"))?;
     let is_it = installed.contains(&release.version) && installed.contains(&release.commit);
     ensure!(is_it, "install.sh installed {installed}");
-    guests_install(&prefix.join("bin/fullpipe"), out, work)?;
+    guests_install(&prefix.join("bin/fullpipe"), out, work, said)?;
     let changed = fresh(&work.join("changed"))?;
     let here = Architecture::here()?;
     let tarball = format!("{}.tar.gz", release.stem(here));
@@ -117,27 +151,35 @@ fn install_script(release: &Release, out: &Path, work: &Path) -> anyhow::Result<
     std::fs::copy(out.join("SHA256SUMS"), changed.join("SHA256SUMS"))?;
     std::fs::remove_dir_all(&prefix)?;
     let refused = install(out, &changed, &prefix).output()?;
-    let said = String::from_utf8_lossy(&refused.stderr);
+    let why = String::from_utf8_lossy(&refused.stderr);
     let is_clean = !prefix.exists();
     ensure!(
-        !refused.status.success() && said.contains("fetch it again") && is_clean,
-        "install.sh took a tarball that was changed on its way: {said}"
+        !refused.status.success() && why.contains("fetch it again") && is_clean,
+        "install.sh took a tarball that was changed on its way: {why}"
     );
+    said.checked("install.sh installs this commit, and refuses a tarball with another byte");
     Ok(())
 }
 
 /// The guest kernels install by SHA256SUMS, where the release has some.
-fn guests_install(program: &Path, out: &Path, work: &Path) -> anyhow::Result<()> {
+fn guests_install(
+    program: &Path,
+    out: &Path,
+    work: &Path,
+    said: &mut ClosingLines,
+) -> anyhow::Result<()> {
     let all = files(out)?;
     let Some((name, _)) = all.iter().find(|(name, _)| name.starts_with("fullpipe-guests-")) else {
-        eprintln!("NOTE: the release has no guest kernels");
+        said.missing("guest kernels: the release has none; `fullpipe lab kernel build` makes them");
         return Ok(());
     };
     let cache = fresh(&work.join("cache"))?;
     let mut install = Command::new(program);
     install.args(["lab", "kernel", "install"]).arg(out.join(name)).env("XDG_CACHE_HOME", &cache);
     let installed = output(&mut install)?;
-    ensure!(installed.lines().count() >= 1, "{name} installed nothing");
+    let kernels = installed.lines().count();
+    ensure!(kernels >= 1, "{name} installed nothing");
+    said.checked(format!("{name} installs by SHA256SUMS: {kernels} kernels"));
     Ok(())
 }
 
@@ -149,10 +191,16 @@ fn install(out: &Path, from: &Path, prefix: &Path) -> Command {
 }
 
 /// Each program runs where nothing else is: from an empty folder, a foreign one by qemu.
-fn needs_nothing(release: &Release, out: &Path, work: &Path) -> anyhow::Result<()> {
+fn needs_nothing(
+    release: &Release,
+    out: &Path,
+    work: &Path,
+    said: &mut ClosingLines,
+) -> anyhow::Result<()> {
     for target in Architecture::ALL {
         let tarball = format!("{}.tar.gz", release.stem(target));
         if !out.join(&tarball).exists() {
+            said.missing(format!("{}: it was not made", target.name()));
             continue;
         }
         let program = work.join(&tarball).join(release.stem(target)).join("fullpipe");
@@ -164,10 +212,11 @@ fn needs_nothing(release: &Release, out: &Path, work: &Path) -> anyhow::Result<(
         } else {
             let qemu = format!("qemu-{}-static", target.name());
             let capture = empty.join("capture");
-            with_tool(&qemu, || {
+            with_tool(&qemu, said, |_| {
                 runs(Command::new(&qemu).arg(&program), &capture.to_string_lossy())
             })?;
         }
+        said.checked(format!("the {} program runs where nothing else is", target.name()));
     }
     Ok(())
 }
@@ -187,11 +236,16 @@ fn answers(said: &str) -> anyhow::Result<()> {
 }
 
 /// A wheel gives the command and the package, and takes both away.
-fn wheel_installs(release: &Release, out: &Path, work: &Path) -> anyhow::Result<()> {
+fn wheel_installs(
+    release: &Release,
+    out: &Path,
+    work: &Path,
+    said: &mut ClosingLines,
+) -> anyhow::Result<()> {
     let all = files(out)?;
     let ending = format!("manylinux2014_{0}.manylinux_2_17_{0}.whl", Architecture::here()?.name());
     let Some((wheel, _)) = all.iter().find(|(name, _)| name.ends_with(&ending)) else {
-        eprintln!("NOTE: the release has no wheel for this machine");
+        said.missing("the wheel: the release has none for this machine");
         return Ok(());
     };
     let python = fresh(&work.join("python"))?;
@@ -209,20 +263,33 @@ fn wheel_installs(release: &Release, out: &Path, work: &Path) -> anyhow::Result<
     ensure!(!python_alone.trim().is_empty(), "the package did not find its program");
     run(Command::new(&pip).args(["uninstall", "--quiet", "--yes", "fullpipe"]))?;
     ensure!(!program.exists(), "{wheel} left {}", program.display());
+    said.checked(format!("{wheel} gives the command and the package, and takes both away"));
     Ok(())
 }
 
-fn lintian(out: &Path) -> anyhow::Result<()> {
+fn lintian(out: &Path, said: &mut ClosingLines) -> anyhow::Result<()> {
     for (name, _) in files(out)?.iter().filter(|(name, _)| name.ends_with(".deb")) {
         run(Command::new("lintian")
             .args(["--fail-on", "error", "--allow-root"])
             .arg(out.join(name)))?;
+        said.checked(format!("lintian finds no error in {name}"));
     }
     Ok(())
 }
 
-/// The .rpm installs into an empty root, and leaves nothing there.
-fn rpm(release: &Release, out: &Path, work: &Path) -> anyhow::Result<()> {
+/// The .rpm installs into an empty root, and leaves nothing there but folders of other packages.
+fn rpm(release: &Release, out: &Path, work: &Path, said: &mut ClosingLines) -> anyhow::Result<()> {
+    /// What other packages have, such as Rocky's `filesystem` and `systemd`.
+    const OF_OTHERS: [&str; 8] = [
+        "usr/bin",
+        "usr/lib/systemd/system",
+        "usr/share/bash-completion/completions",
+        "usr/share/doc",
+        "usr/share/fish/vendor_completions.d",
+        "usr/share/man/man1",
+        "usr/share/man/zh_CN/man1",
+        "usr/share/zsh/site-functions",
+    ];
     let here = Architecture::here()?;
     let package = out.join(format!("fullpipe-{}-1.{}.rpm", release.version, here.name()));
     let root = fresh(&work.join("rpm"))?;
@@ -230,7 +297,16 @@ fn rpm(release: &Release, out: &Path, work: &Path) -> anyhow::Result<()> {
     let program = root.join("usr/bin/fullpipe");
     output(Command::new(&program).arg("--version"))?;
     run(rpm_in(&root).args(["--erase", "fullpipe"]))?;
-    ensure!(!program.exists(), "the .rpm left {}", program.display());
+    let find = ["usr", "-printf", "%p\n"];
+    let left = output(Command::new("find").args(find).current_dir(&root))?;
+    let left: Vec<&str> = left
+        .lines()
+        .filter(|one| !OF_OTHERS.iter().any(|other| Path::new(other).starts_with(one)))
+        .collect();
+    ensure!(left.is_empty(), "the .rpm left {}", left.join(", "));
+    said.checked(
+        "the .rpm installs into an empty root, and leaves no file and no folder of its own",
+    );
     Ok(())
 }
 
@@ -244,9 +320,11 @@ fn rpm_in(root: &Path) -> Command {
 pub fn same_bytes_again(
     release: &Release,
     out: &Path,
+    said: &mut ClosingLines,
     make: impl FnOnce(&Release) -> anyhow::Result<PathBuf>,
 ) -> anyhow::Result<()> {
-    let again = Release::export(&fresh(&release.folder.join("again"))?)?;
+    // By its name: another may be checked out by now.
+    let again = Release::export(&fresh(&release.folder.join("again"))?, &release.commit)?;
     let second = make(&again)?;
     let (first_files, second_files) = (files(out)?, files(&second)?);
     let mut differences = Vec::new();
@@ -269,7 +347,8 @@ pub fn same_bytes_again(
         second.display(),
         differences.join("; ")
     );
-    eprintln!("check: all {} files are the same to the byte, made again", first_files.len());
+    let all = first_files.len();
+    said.checked(format!("all {all} files are the same to the byte, made again elsewhere"));
     std::fs::remove_dir_all(&again.folder).context("remove what was made again")
 }
 

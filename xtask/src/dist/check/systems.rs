@@ -1,19 +1,24 @@
 //! A release's life in bare systems: it is installed by their package manager, used and removed;
 //! then nothing of it is left.
 //!
-//! Debian's root file systems come from its own packages. Alpine's and Rocky's are given by whoever
-//! has them (`--root`): the registries of this project's machines have neither. Without them
-//! busybox's tools stand for Alpine, whose they are, and Debian's dnf for Rocky.
+//! Debian's root file systems come from its own packages, Alpine's from a package of PyPI's.
+//! Rocky's is given by whoever has it (`--root`): the registries of this project's machines have
+//! none. Without it Debian's dnf stands for it.
 
+use super::super::tools::Tools;
 use super::super::{Architecture, Release, fresh, output, run};
+use super::closing::{ClosingLines, Unit};
 use super::namespaces::{emulator, in_namespaces};
-use super::{CAPTURE, answers, with_tool};
+use super::{CAPTURE, alpine, answers, is_there, with_tool};
 use anyhow::{Context, bail, ensure};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 
+/// What tells that the release is in a system, or is left there.
+const OURS: [&str; 4] =
+    ["usr/bin/fullpipe", "usr/local/bin/fullpipe", "usr/share/doc/fullpipe", "usr/share/fullpipe"];
 /// From the package manager's start to the sentence about a capture, at most.
 const FIRST_ANSWER: f64 = 60.0;
 
@@ -82,6 +87,8 @@ enum Root<'a> {
     Debian(&'static str, &'static str),
     /// Busybox and nothing else.
     Busybox,
+    /// Alpine's, as PyPI has it.
+    Alpine,
     /// What the user gave.
     Tar(&'a Path),
 }
@@ -95,55 +102,97 @@ struct System<'a> {
 }
 
 /// Leads the release's life in every system that can be had.
-pub fn check(release: &Release, out: &Path, given: &[Given]) -> anyhow::Result<()> {
-    let architecture = Architecture::here()?;
-    let mut systems: Vec<System<'_>> = [("debian-12", "bookworm"), ("debian-13", "trixie")]
-        .into_iter()
-        .map(|(name, debian)| {
-            let (root, manager) = (Root::Debian(debian, ""), Manager::Apt);
-            System { name, architecture, root, manager }
-        })
-        .collect();
-    let others = [
-        (Manager::Script, "alpine", "busybox", Root::Busybox),
-        (Manager::Dnf, "rocky", "debian-13-with-dnf", Root::Debian("trixie", "dnf")),
-    ];
-    for (manager, name, place_holder, root) in others {
-        let given = given.iter().find(|given| given.manager == manager);
-        if given.is_none() {
-            eprintln!(
-                "check: {name} could not be had here: {place_holder} stands for it; to check in \
-                 the real one, give its root file system: --root {name}=FILE"
-            );
+pub fn check(
+    release: &Release,
+    tools: &Tools,
+    out: &Path,
+    given: &[Given],
+    said: &mut ClosingLines,
+) -> anyhow::Result<()> {
+    for system in systems(given, said)? {
+        match system.root {
+            Root::Debian(..) => {
+                with_tool("debootstrap", said, |said| system.check(release, tools, out, said))?;
+            }
+            Root::Alpine => with_alpine(&system, release, tools, out, said)?,
+            Root::Busybox | Root::Tar(_) => system.check(release, tools, out, said)?,
         }
-        systems.push(match given {
-            Some(given) => System { name, architecture, root: Root::Tar(&given.file), manager },
-            None => System { name: place_holder, architecture, root, manager },
-        });
-    }
-    for system in &systems {
-        let tool = if matches!(system.root, Root::Debian(..)) { "debootstrap" } else { "unshare" };
-        with_tool(tool, || system.check(release, out))?;
     }
     for architecture in Architecture::ALL.into_iter().filter(|one| !one.is_here()) {
         let (root, manager) = (Root::Debian("trixie", ""), Manager::Apt);
         let system = System { name: "debian-13-foreign", architecture, root, manager };
-        with_tool("debootstrap", || {
-            with_tool(&emulator(architecture), || system.check(release, out))
+        with_tool("debootstrap", said, |said| {
+            with_tool(&emulator(architecture), said, |said| system.check(release, tools, out, said))
         })?;
     }
     Ok(())
 }
 
+/// Those of this machine's architecture.
+fn systems<'a>(given: &'a [Given], said: &mut ClosingLines) -> anyhow::Result<Vec<System<'a>>> {
+    let architecture = Architecture::here()?;
+    let mut all = vec![
+        ("debian-12", Root::Debian("bookworm", ""), Manager::Apt),
+        ("debian-13", Root::Debian("trixie", ""), Manager::Apt),
+        ("busybox", Root::Busybox, Manager::Script),
+    ];
+    match given.iter().find(|given| given.manager == Manager::Script) {
+        Some(given) => all.push(("alpine-given", Root::Tar(&given.file), Manager::Script)),
+        None => all.push(("alpine", Root::Alpine, Manager::Script)),
+    }
+    match given.iter().find(|given| given.manager == Manager::Dnf) {
+        Some(given) => all.push(("rocky-given", Root::Tar(&given.file), Manager::Dnf)),
+        None => {
+            said.missing(
+                "real Rocky: the registries here have none, and Debian 13 with dnf stands for it; \
+                 give its root file system: --root rocky=FILE",
+            );
+            all.push(("debian-13-with-dnf", Root::Debian("trixie", "dnf"), Manager::Dnf));
+        }
+    }
+    let all = all.into_iter();
+    Ok(all.map(|(name, root, manager)| System { name, architecture, root, manager }).collect())
+}
+
+/// In Alpine, if it can be had.
+fn with_alpine(
+    system: &System<'_>,
+    release: &Release,
+    tools: &Tools,
+    out: &Path,
+    said: &mut ClosingLines,
+) -> anyhow::Result<()> {
+    let made = alpine::READERS.iter().find(|(tool, _)| !is_there(tool)).map_or_else(
+        || system.made(release, tools).map(drop),
+        |(tool, package)| bail!("{tool} is missing: apt install {package}"),
+    );
+    let Err(problem) = made else {
+        return system.check(release, tools, out, said);
+    };
+    let problem = format!(
+        "real Alpine: {problem:#}; busybox stands for it; give its root file system: --root \
+         alpine=FILE"
+    );
+    ensure!(std::env::var_os("FULLPIPE_NO_SKIP").is_none(), "{problem}");
+    said.missing(problem);
+    Ok(())
+}
+
 impl System<'_> {
     /// Installs, uses and removes.
-    fn check(&self, release: &Release, out: &Path) -> anyhow::Result<()> {
+    fn check(
+        &self,
+        release: &Release,
+        tools: &Tools,
+        out: &Path,
+        said: &mut ClosingLines,
+    ) -> anyhow::Result<()> {
         let file = self.manager.file(release, self.architecture);
         if !out.join(&file).exists() {
-            eprintln!("check: {}: not installed: the release has no {file}", self.name);
+            said.missing(format!("{}: the release has no {file}", self.name));
             return Ok(());
         }
-        let root = self.made(release)?;
+        let root = self.made(release, tools)?;
         let work = fresh(&root.join("tmp/work"))?;
         if self.manager != Manager::Script {
             std::fs::copy(out.join(&file), work.join(&file))
@@ -152,52 +201,46 @@ impl System<'_> {
         std::fs::copy(release.source.join(CAPTURE), work.join("capture"))?;
         let served = Served::start(out)?;
         let (install, remove) = self.manager.commands(&file, &served.address);
-        let said = self.inside(LIFE, &root, &[("INSTALL", &install), ("REMOVE", remove)])?;
-        self.judge(release, &said)
+        let life = self.inside(LIFE, &root, &[("INSTALL", &install), ("REMOVE", remove)])?;
+        self.judge(release, &life, said)
     }
 
     /// What the script of a life has said.
-    fn judge(&self, release: &Release, said: &str) -> anyhow::Result<()> {
+    fn judge(&self, release: &Release, life: &str, said: &mut ClosingLines) -> anyhow::Result<()> {
         let name = self.name;
-        answers(said)?;
-        ensure!(said.contains(&release.commit), "{name}: --version does not name the commit");
-        let mut left: Vec<&str> = lines_of(said, "LEFT ").collect();
-        let folders: Vec<&str> = lines_of(said, "FOLDER ").collect();
-        if self.manager == Manager::Dnf && !folders.is_empty() {
-            // What makes the .rpm puts files into it alone, and so it owns no folder.
-            eprintln!("check: {name}: empty folders are left: {}", folders.join(", "));
-        } else {
-            left.extend(folders);
-        }
+        answers(life)?;
+        ensure!(life.contains(&release.commit), "{name}: --version does not name the commit");
+        let left: Vec<&str> = lines_of(life, "LEFT ").chain(lines_of(life, "FOLDER ")).collect();
         ensure!(left.is_empty(), "{name}: what was installed left {}", left.join(", "));
-        let failed: Vec<&str> = lines_of(said, "FAILED ").collect();
+        let failed: Vec<&str> = lines_of(life, "FAILED ").collect();
         let is_here = self.architecture.is_here();
         ensure!(failed.is_empty() || !is_here, "{name}: {}", failed.join("; "));
-        let took: Vec<f64> = lines_of(said, "TOOK ")
+        let took: Vec<f64> = lines_of(life, "TOOK ")
             .flat_map(|line| line.split(' '))
             .map(|time| time.parse().with_context(|| format!("read the time {time}")))
             .collect::<anyhow::Result<_>>()?;
-        let &[began, answered] = took.as_slice() else { bail!("{name}: no times in {said}") };
+        let &[began, answered] = took.as_slice() else { bail!("{name}: no times in {life}") };
         let first = answered - began;
-        ensure!(
-            first <= FIRST_ANSWER || !is_here,
-            "{name}: {first:.1} s to install and answer, more than {FIRST_ANSWER}"
-        );
-        let worked: Vec<&str> = lines_of(said, "WORKED ").collect();
-        eprintln!(
-            "check: {name} ({}): installed and answered in {first:.1} s; worked: {}; removed, no \
-             file left",
+        let what = format!("{name}: installed and first answer");
+        if is_here {
+            said.at_most(what, Unit::Seconds, first, FIRST_ANSWER)?;
+        } else {
+            said.missing(format!("{what}: the time: {first:.1} s by an emulator are no figure"));
+        }
+        let worked: Vec<&str> = lines_of(life, "WORKED ").collect();
+        said.checked(format!(
+            "{name} ({}): analyze, --version, {} work; removed, no file and no folder left",
             self.architecture.name(),
             worked.join(", ")
-        );
+        ));
         for not in failed {
-            eprintln!("check: {name}: the emulator did not carry {not}");
+            said.missing(format!("{name}: the emulator does not carry {not}"));
         }
         Ok(())
     }
 
     /// Its root file system. One that was made before is bare again: what is installed is removed.
-    fn made(&self, release: &Release) -> anyhow::Result<PathBuf> {
+    fn made(&self, release: &Release, tools: &Tools) -> anyhow::Result<PathBuf> {
         let root = release.folder.join("roots").join(self.name);
         let made = root.with_extension("made");
         if let Root::Tar(file) = &self.root {
@@ -205,13 +248,16 @@ impl System<'_> {
             run(Command::new("tar").arg("-xf").arg(file).arg("-C").arg(&root))?;
             return Ok(root);
         }
-        if made.exists() {
+        // A life that was cut short leaves what would pass for the system's own.
+        let is_bare = OURS.iter().all(|ours| !root.join(ours).exists());
+        if made.exists() && is_bare {
             return Ok(root);
         }
         fresh(&root)?;
         match self.root {
             Root::Debian(debian, with) => self.bootstrap(&root, debian, with)?,
             Root::Busybox => busybox(&root)?,
+            Root::Alpine => alpine::lay_out(release, tools, &root)?,
             Root::Tar(_) => {}
         }
         std::fs::write(made, "").context("note that a root file system is whole")?;
@@ -225,7 +271,10 @@ impl System<'_> {
             debootstrap.arg(format!("--include={with}"));
         }
         if self.architecture.is_here() {
-            return run(debootstrap.arg(debian).arg(root));
+            run(debootstrap.arg(debian).arg(root))?;
+            // Rocky's `filesystem` has it, and no package of Debian's.
+            return std::fs::create_dir_all(root.join("usr/share/zsh/site-functions"))
+                .context("make the folder of zsh's completions");
         }
         run(debootstrap.arg("--foreign").arg(debian).arg(root))?;
         self.inside(SECOND_STAGE, root, &[]).map(drop)
@@ -235,6 +284,9 @@ impl System<'_> {
     fn inside(&self, script: &str, root: &Path, more: &[(&str, &str)]) -> anyhow::Result<String> {
         let root = root.display().to_string();
         let mut environment = vec![("ROOT", root.as_str())];
+        if matches!(self.root, Root::Tar(_)) {
+            environment.push(("NAMES", "yes"));
+        }
         environment.extend(more);
         in_namespaces(&format!("{MOUNTS}{script}"), &environment, self.architecture)
             .with_context(|| format!("in {}", self.name))
@@ -293,7 +345,13 @@ fn busybox(root: &Path) -> anyhow::Result<()> {
     run(Command::new("sh").args(["-ec", script, "sh"]).arg(folder).arg(root))
 }
 
+/// A given system asks its own servers, as `dnf` does: it needs this machine's way to find names.
 const MOUNTS: &str = r#"
+mkdir -p "$ROOT/dev" "$ROOT/sys" "$ROOT/proc"
+if [ -n "${NAMES:-}" ]; then
+  : >>"$ROOT/etc/resolv.conf"
+  mount --bind /etc/resolv.conf "$ROOT/etc/resolv.conf"
+fi
 mount --rbind /dev "$ROOT/dev"
 mount --rbind /sys "$ROOT/sys"
 mount -t proc proc "$ROOT/proc"

@@ -1,15 +1,16 @@
 //! Kernels as one file, for machines without a compiler: packed on one, installed on others.
 //!
-//! The file is a gzipped tar with a folder for each kernel, as the cache has it, and a text that
-//! says what they are and how to make them again, with every change of the source and the whole
-//! configuration, which their licence (GPL-2.0) asks for. A kernel
-//! is executed, so a file is installed only where its digest is one that the user names or finds
-//! beside it; nothing in it decides where anything is written.
+//! The file is a tar, packed with gzip or, in a release, with Zstandard. It has a folder for each
+//! kernel, as the cache has it, and a text that says what they are and how to make them again, with
+//! every change of the source and the whole configuration, as their licence (GPL-2.0) asks for. A
+//! kernel is executed, so a file is installed only where its digest is one that the user names or
+//! finds beside it; nothing in it decides where anything is written.
 
 use super::build::{CONFIG, TYPES};
 use super::patch::{AGENT_SINCE, PATCHES, READS};
 use super::{CacheError, Kernel, PROGRAM, RELEASE, cached_in, kernel_in};
-use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use flate2::{Compression, write::GzEncoder};
+use fullpipe_flow::capture::Unpack;
 use fullpipe_kernel::file::folder::{Folder, make_own};
 use fullpipe_kernel::file::named_file;
 use sha2::{Digest, Sha256};
@@ -171,7 +172,7 @@ struct Packed {
 
 /// The kernels in a file, by their keys, each whole.
 fn unpack(bytes: &[u8]) -> Result<BTreeMap<String, Packed>, String> {
-    let mut archive = tar::Archive::new(GzDecoder::new(bytes).take(MOST));
+    let mut archive = tar::Archive::new(Unpack::new(bytes).map_err(damaged)?.take(MOST));
     let mut kernels = BTreeMap::<String, Packed>::new();
     for entry in archive.entries().map_err(damaged)? {
         let entry = entry.map_err(damaged)?;
@@ -209,7 +210,7 @@ fn unpack(bytes: &[u8]) -> Result<BTreeMap<String, Packed>, String> {
 }
 
 fn damaged(cause: io::Error) -> String {
-    format!("it is damaged, or no gzipped tar: {cause}")
+    format!("it is damaged, or no packed tar: {cause}")
 }
 
 /// Whether it may be the name of a kernel's folder: a release, and what it was made of.

@@ -81,7 +81,7 @@ impl Pack {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  fullpipe lab kernel install fullpipe-guests-0.1.0-x86_64-linux.tar.gz     beside SHA256SUMS
+  fullpipe lab kernel install fullpipe-guests-0.1.0-x86_64-linux.tar.zst     beside SHA256SUMS
   fullpipe lab kernel install guests.tar.gz --sha256 DIGEST")]
 pub struct Install {
     /// What `fullpipe lab kernel pack` wrote.

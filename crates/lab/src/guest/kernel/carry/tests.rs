@@ -1,5 +1,7 @@
 use super::*;
+use flate2::read::GzDecoder;
 use proptest::prelude::*;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 /// The beginning of a program for this machine.
 fn program() -> Vec<u8> {
@@ -48,6 +50,19 @@ fn what_is_packed_is_installed_elsewhere_whole_and_once() {
     }
     let refused = install_in(&there, &file, &"0".repeat(64)).unwrap_err();
     assert!(matches!(refused, InstallError::Digest { .. }), "{refused}");
+}
+
+#[test]
+fn what_a_release_packs_with_zstandard_is_the_same() {
+    let program = program();
+    let gzipped = gzipped(&[("6.12.9-a/release", b"6.12.9"), ("6.12.9-a/linux", &program)]);
+    let packed = compress_to_vec(GzDecoder::new(&gzipped[..]), CompressionLevel::Fastest);
+    assert_ne!(gzipped, packed);
+    for bytes in [&gzipped, &packed] {
+        let kernels = unpack(bytes).unwrap();
+        assert_eq!(kernels["6.12.9-a"].program, program);
+    }
+    assert!(unpack(&packed[..packed.len() / 2]).is_err());
 }
 
 /// Their licence: whoever gets a kernel gets the changes of its source and its configuration.
