@@ -225,6 +225,8 @@ pub(super) const NOISE: f64 = 0.02;
 pub(super) const UNDELAYED: Duration = Duration::from_millis(1);
 pub(super) const UNDELAYED_SEGMENTS: f64 = 2.0;
 
+/// A full link carries no more than what passes back to back, to within this factor.
+pub(super) const AT_MOST_FULL: f64 = 1.1;
 /// More in flight than the path holds by so many segments waits in a queue: an ACK covers two.
 pub(super) const BEYOND: u64 = 2;
 /// Repairs with no more round trips than this between them are of one time of loss.

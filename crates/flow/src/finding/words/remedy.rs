@@ -6,8 +6,8 @@ const RAISE_PACING: &str = "raise or remove what spaces the data at the sender: 
     program, SO_MAX_PACING_RATE (iperf3 --fq-rate), or a rate of tc (fq, htb, tbf) on its host; \
     `fullpipe why` there says which";
 
-const GROW_BACK_SOONER: &str = "try bbr, which keeps its rate over such drops; longer transfers \
-    suffer less, and so does a link whose queue holds more before it drops";
+const GROW_BACK_SOONER: &str = "try another congestion control: bbr keeps its rate over such \
+    drops; longer transfers suffer less, and so does a link whose queue holds more";
 
 /// What would change it, as a sentence without its end.
 pub const fn remedy(remedy: Remedy) -> &'static str {

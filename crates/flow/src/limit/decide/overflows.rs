@@ -7,8 +7,9 @@
 
 use super::trains::train_rate;
 use super::{Features, Path};
+use crate::limit::percentiles::Sorted;
 use crate::limit::thresholds::{
-    BEYOND, CARRIES_AFTER_DROPS, EPISODES_LEAST, QUIET_AFTER_DROPS, SAME_EPISODE,
+    AT_MOST_FULL, BEYOND, CARRIES_AFTER_DROPS, EPISODES_LEAST, QUIET_AFTER_DROPS, SAME_EPISODE,
 };
 use crate::limit::{CongestionCause, Limit, Pace, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Rate};
@@ -46,7 +47,8 @@ fn fits(features: &[Features], rtt: Duration, is_at_sender: bool) -> Option<Rate
     let episodes = episodes(features, rtt);
     let last = episodes.last()?.1;
     let mut before = episodes.iter().map(|(from, _)| &features[from.saturating_sub(2)..=*from]);
-    if !before.all(|near| near.iter().any(|f| f.in_flight_max >= holds)) {
+    let is_full = before.all(|near| near.iter().any(|f| f.in_flight_max >= holds));
+    if !is_full || carried_at_most(features) > AT_MOST_FULL * rate.as_f64() {
         return None;
     }
     // ACKs of what was repaired acknowledge what came before.
@@ -55,6 +57,17 @@ fn fits(features: &[Features], rtt: Duration, is_at_sender: bool) -> Option<Rate
     let is_quiet = time(after) >= QUIET_AFTER_DROPS * time(features)
         && carried >= CARRIES_AFTER_DROPS * rate.as_f64() * time(after);
     (is_quiet || episodes.len() >= EPISODES_LEAST).then_some(rate)
+}
+
+/// The most that was carried, in bits a second, apart from the fastest tenth of the intervals. An ACK
+/// of what was repaired acknowledges what came before.
+fn carried_at_most(features: &[Features]) -> f64 {
+    let plain = (0..features.len()).filter(|at| {
+        let near = &features[at.saturating_sub(3)..=*at];
+        near.iter().all(|f| f.retransmissions == 0)
+    });
+    let rates = plain.map(|at| 8.0 * features[at].delivered as f64 / time(&features[at..=at]));
+    Sorted::new(rates.filter(|rate| rate.is_finite())).percentile(90)
 }
 
 /// The seconds that these intervals take.
@@ -119,6 +132,9 @@ mod tests {
         assert!(!found(&dropped_at(140_000, 20_000)), "something else holds it since");
         assert!(!found(&dropped_at(140_000, 70_000)[..14]), "who knows what comes");
         assert!(!found(&dropped_at(140_000, 70_000)[..10]), "nothing was dropped");
+        let mut faster = dropped_at(140_000, 70_000);
+        faster.iter_mut().for_each(|f| f.train_max = 20e6);
+        assert!(!found(&faster), "it carried more than what is taken for all that passes");
     }
 
     /// Four times a growing flight that ends in a drop.

@@ -49,7 +49,7 @@ pub const fn remedy(remedy: Remedy) -> &'static str {
              问运营方"
         }
         Remedy::GrowBackSooner => {
-            "试用 bbr：遇到这类丢包时它保持速率；传输越长影响越小，链路的队列在丢包之前能容纳得越多，\
+            "换用其他拥塞控制：bbr 遇到这类丢包时保持速率；传输越长影响越小，链路的队列在丢包之前能容纳得越多，\
              影响也越小"
         }
         Remedy::FewerRoundTrips => {
