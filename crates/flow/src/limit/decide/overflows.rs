@@ -59,8 +59,8 @@ fn fits(features: &[Features], rtt: Duration, is_at_sender: bool) -> Option<Rate
     (is_quiet || episodes.len() >= EPISODES_LEAST).then_some(rate)
 }
 
-/// The most that was carried, in bits a second, apart from the fastest tenth of the intervals. An ACK
-/// of what was repaired acknowledges what came before.
+/// The most that was carried, in bits a second, apart from the fastest tenth of the intervals. An
+/// ACK of what was repaired acknowledges what came before.
 fn carried_at_most(features: &[Features]) -> f64 {
     let plain = (0..features.len()).filter(|at| {
         let near = &features[at.saturating_sub(3)..=*at];
