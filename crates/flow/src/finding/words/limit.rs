@@ -97,31 +97,36 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
         Limit::CongestionWindow(Cause::Loss) => format!(
             "the congestion window was small after loss ({retransmissions} segments sent again)"
         ),
-        Limit::Link if let Some(full) = evidence.carries => format!(
-            "the full link dropped what its queue had no room for ({retransmissions} segments sent \
-             again), and the congestion window was smaller after that: it carried {goodput} of \
-             {full}"
-        ),
-        Limit::Link => {
-            let mut words = match evidence.beside {
-                None => format!("the link was full: it carried {goodput}"),
-                Some(beside) => format!(
-                    "the link was full: it carried {}, of which other connections of the same \
-                     hosts had {beside}",
-                    goodput.saturating_add(beside)
-                ),
-            };
-            if let Some(queue) = evidence.queue() {
-                words += &format!(", with {queue} of queue before it");
-            }
-            words
-        }
+        Limit::Link => full_link(evidence),
         Limit::ApplicationWindow => {
             "the peer's application had granted no more, above TCP, whose own windows had room"
                 .into()
         }
         Limit::Unknown => "the evidence does not say what held the sender".into(),
     }
+}
+
+fn full_link(evidence: &FindingEvidence) -> String {
+    let FindingEvidence { goodput, retransmissions, .. } = *evidence;
+    if let Some(full) = evidence.carries {
+        return format!(
+            "the full link dropped what its queue had no room for ({retransmissions} segments sent \
+             again), and the congestion window was smaller after that: it carried {goodput} of \
+             {full}"
+        );
+    }
+    let mut words = match evidence.beside {
+        None => format!("the link was full: it carried {goodput}"),
+        Some(beside) => format!(
+            "the link was full: it carried {}, of which other connections of the same \
+             hosts had {beside}",
+            goodput.saturating_add(beside)
+        ),
+    };
+    if let Some(queue) = evidence.queue() {
+        words += &format!(", with {queue} of queue before it");
+    }
+    words
 }
 
 fn sets_the_pace(idle: f64, period: Option<Duration>) -> String {

@@ -85,28 +85,33 @@ fn what_happened(limit: Limit, evidence: &FindingEvidence) -> String {
         Limit::CongestionWindow(Cause::Loss) => {
             format!("丢包使拥塞窗口变小（重传了 {retransmissions} 个报文段）")
         }
-        Limit::Link if let Some(full) = evidence.carries => format!(
-            "链路已满，队列容纳不下的报文段被丢弃（重传了 {retransmissions} 个），此后拥塞窗口变小：\
-             链路可承载 {full}，实际传输 {goodput}"
-        ),
-        Limit::Link => {
-            let mut words = match evidence.beside {
-                None => format!("链路已满：传输 {goodput}"),
-                Some(beside) => format!(
-                    "链路已满：传输 {}，其中 {beside} 属于同样两台主机之间的其他连接",
-                    goodput.saturating_add(beside)
-                ),
-            };
-            if let Some(queue) = evidence.queue() {
-                words += &format!("，链路前排队 {queue}");
-            }
-            words
-        }
+        Limit::Link => full_link(evidence),
         Limit::ApplicationWindow => {
             "对端应用在 TCP 之上没有授予更多额度，而 TCP 自身的窗口仍有余量".into()
         }
         Limit::Unknown => "现有证据不足以判断发送方受什么限制".into(),
     }
+}
+
+fn full_link(evidence: &FindingEvidence) -> String {
+    let FindingEvidence { goodput, retransmissions, .. } = *evidence;
+    if let Some(full) = evidence.carries {
+        return format!(
+            "链路已满，队列容纳不下的报文段被丢弃（重传了 {retransmissions} 个），此后拥塞窗口变小：\
+             链路可承载 {full}，实际传输 {goodput}"
+        );
+    }
+    let mut words = match evidence.beside {
+        None => format!("链路已满：传输 {goodput}"),
+        Some(beside) => format!(
+            "链路已满：传输 {}，其中 {beside} 属于同样两台主机之间的其他连接",
+            goodput.saturating_add(beside)
+        ),
+    };
+    if let Some(queue) = evidence.queue() {
+        words += &format!("，链路前排队 {queue}");
+    }
+    words
 }
 
 fn sets_the_pace(idle: f64, period: Option<Duration>) -> String {
