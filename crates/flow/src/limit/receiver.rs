@@ -132,7 +132,8 @@ fn case(
     let possible = Possible { loss, ..Possible::ALL };
     let inflation = traits::inflation(spans, base);
     let link = match LinkEvidence::new(hint.rate.is_some(), inflation.percentile(50)) {
-        LinkEvidence::None if !loss && inflation.percentile(90) <= UNQUEUED => {
+        // Without a measured round trip, nobody knows what waited.
+        LinkEvidence::None if !loss && (0.0..=UNQUEUED).contains(&inflation.percentile(90)) => {
             LinkEvidence::Against
         }
         link => link,

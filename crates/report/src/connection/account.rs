@@ -166,6 +166,9 @@ fn who_acts(explained: &DiagnosedConnection, finding: &Finding, part: &AccountPa
     if finding.evidence.burst.is_some() || is_policed {
         return WhoActs::EvenSender;
     }
+    if finding.evidence.carries.is_some() {
+        return WhoActs::SlowedSender;
+    }
     if finding.evidence.flights.is_some() {
         return WhoActs::NobodyOfShort;
     }

@@ -51,10 +51,10 @@ impl<'a> Brief<'a> {
         let limit = verdict.limited_by().limit;
         verdict.flights = (limit == Limit::Unknown).then_some(self.flights);
         let verdict = verdict.with_coverage(coverage).of_brief();
-        if limit != Limit::Link || !self.overflows() || self.is_busy() {
-            return verdict;
+        match self.overflows().filter(|_| limit == Limit::Link && !self.is_busy()) {
+            Some(rate) => verdict.after_drops(rate),
+            None => verdict,
         }
-        verdict.after_drops(self.rate_before_drops())
     }
 
     /// How fast bytes passed one after the other before anything was repaired.
@@ -73,7 +73,7 @@ impl<'a> Brief<'a> {
     fn judge(&self, intervals: Vec<Interval>) -> Vec<Interval> {
         let answer = self.answer();
         let window_grows = self.window_grows();
-        let is_own = self.is_busy() || self.overflows();
+        let is_own = self.is_busy() || self.overflows().is_some();
         let told = intervals.into_iter().enumerate().map(|(at, mut interval)| {
             let limit = interval.limit();
             let is_seen = match limit {
@@ -133,7 +133,7 @@ impl<'a> Brief<'a> {
             () if by_path.max(by_application) < SAVES * whole => Limit::Unknown,
             () if by_application > by_path => Limit::SenderApplication,
             () if self.is_written_in_pieces() => Limit::SenderApplication,
-            () if by_rate >= waiting || self.overflows() => Limit::Link,
+            () if by_rate >= waiting || self.overflows().is_some() => Limit::Link,
             () => START,
         }
     }
@@ -153,13 +153,13 @@ impl<'a> Brief<'a> {
         self.time_of_bytes() > MOST * self.time()
     }
 
-    /// Whether what dropped was a queue with no room for a flight that took its time to pass. More
-    /// at once would only drop more.
-    fn overflows(&self) -> bool {
+    /// The rate at which a flight took its time to pass, where what dropped was a queue that had no
+    /// room for it. More at once would only drop more.
+    fn overflows(&self) -> Option<Rate> {
         let rtt = self.rtt.map_or(f64::INFINITY, Duration::as_secs_f64);
         let most = self.features.iter().map(|f| f.in_flight_max).max().unwrap_or_default();
-        let passes = self.rate_before_drops().and_then(|rate| rate.time_for(most));
-        self.has_repairs() && passes.is_some_and(|time| time.as_secs_f64() >= SAVES * rtt)
+        let rate = self.rate_before_drops().filter(|_| self.has_repairs())?;
+        (rate.time_for(most)?.as_secs_f64() >= SAVES * rtt).then_some(rate)
     }
 
     /// The seconds from the first data to the end of the last.

@@ -22,41 +22,40 @@ const AFTER_DROPS: f64 = 0.65;
 pub(super) fn overrule(verdict: Verdict, features: &[Features], path: Path) -> Verdict {
     let is_loss = verdict.limited_by().limit == Limit::CongestionWindow(CongestionCause::Loss);
     let rtt = path.hint.rtt.or(path.rtt).filter(|_| is_loss && !path.is_reordered);
-    let Some(rate) = rtt.and_then(|rtt| fits(features, rtt, path.is_at_sender)) else {
-        return verdict;
-    };
-    verdict.proven_to_be(Limit::Link).after_drops(Some(rate))
+    let rate = path.hint.rate.or_else(|| train_rate(features, path.is_at_sender));
+    match rtt.zip(rate).filter(|(rtt, rate)| are_overflows(features, *rtt, *rate)) {
+        Some((_, rate)) => verdict.proven_to_be(Limit::Link).after_drops(rate),
+        None => verdict,
+    }
 }
 
 impl Verdict {
-    /// The verdict for a link that dropped what its queue had no room for. It carries this, if that
-    /// is known.
-    pub(super) fn after_drops(self, rate: Option<Rate>) -> Self {
+    /// The verdict for a link that carries this and dropped what its queue had no room for.
+    pub(super) fn after_drops(self, rate: Rate) -> Self {
         let mut verdict = self.no_surer_than(AFTER_DROPS);
-        verdict.pace = rate.map(Pace::AfterDrops);
+        verdict.pace = Some(Pace::AfterDrops(rate));
         verdict
     }
 }
 
-/// What the link carries, where everything that was dropped was dropped while more was in flight
-/// than the path holds at this rate.
-fn fits(features: &[Features], rtt: Duration, is_at_sender: bool) -> Option<Rate> {
-    let rate = train_rate(features, is_at_sender)?;
-    let segment = features.iter().map(|f| f.segment).max()?;
+/// Whether everything that was dropped was dropped while more was in flight than a path holds that
+/// carries this.
+fn are_overflows(features: &[Features], rtt: Duration, rate: Rate) -> bool {
+    let segment = features.iter().map(|f| f.segment).max().unwrap_or_default();
     let holds = rate.over(rtt).saturating_add(Bytes::new(BEYOND * u64::from(segment)));
     let episodes = episodes(features, rtt);
-    let last = episodes.last()?.1;
+    let Some((_, last)) = episodes.last() else { return false };
     let mut before = episodes.iter().map(|(from, _)| &features[from.saturating_sub(2)..=*from]);
     let is_full = before.all(|near| near.iter().any(|f| f.in_flight_max >= holds));
     if !is_full || carried_at_most(features) > AT_MOST_FULL * rate.as_f64() {
-        return None;
+        return false;
     }
     // ACKs of what was repaired acknowledge what came before.
     let after = &features[(last + 3).min(features.len())..];
     let carried = 8.0 * after.iter().map(|f| f.delivered as f64).sum::<f64>();
     let is_quiet = time(after) >= QUIET_AFTER_DROPS * time(features)
         && carried >= CARRIES_AFTER_DROPS * rate.as_f64() * time(after);
-    (is_quiet || episodes.len() >= EPISODES_LEAST).then_some(rate)
+    is_quiet || episodes.len() >= EPISODES_LEAST
 }
 
 /// The most that was carried, in bits a second, apart from the fastest tenth of the intervals. An
@@ -114,7 +113,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(20);
 
     fn found(features: &[Features]) -> bool {
-        fits(features, RTT, false).is_some()
+        train_rate(features, false).is_some_and(|rate| are_overflows(features, RTT, rate))
     }
 
     /// A drop after `before` intervals with `most` in flight, and growth from `least` after it.

@@ -153,6 +153,19 @@ fn even_data_that_never_waits_is_not_called_a_links() {
     }
 }
 
+/// Only round trips that were measured say that nothing waited.
+#[test]
+fn what_was_not_measured_speaks_against_no_link() {
+    let evidence = |rcv_rtt| {
+        let samples = series(100, move |_, _, info| info.rcv_rtt = rcv_rtt);
+        let spans = spans(&samples, MIN_INTERVAL);
+        case(&spans, &[], Some(Duration::from_millis(RTT)), PathHint::default()).link
+    };
+    assert_eq!(evidence(Duration::from_millis(RTT)), LinkEvidence::Against);
+    assert_eq!(evidence(Duration::ZERO), LinkEvidence::None);
+    assert_eq!(evidence(Duration::from_millis(RTT + 20)), LinkEvidence::Queue);
+}
+
 #[test]
 fn no_samples_are_no_verdict() {
     for samples in [Vec::new(), series(1, |_, _, _| {})] {

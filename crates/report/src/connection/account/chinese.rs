@@ -171,6 +171,7 @@ impl Sentences for Chinese {
             WhoActs::BothOfTls => "服务器和客户端：各自的 TLS 设置",
             WhoActs::Path => "路径",
             WhoActs::EvenSender => "发送方（请均匀发送），或路径的运营者",
+            WhoActs::SlowedSender => "发送方（其拥塞控制），或链路的运营者",
             WhoActs::SilentEnd => "沉默那一端的运营者，或通往它的路径的运营者",
             WhoActs::NobodyOfPath => "无人：路径的承载能力就是如此",
             WhoActs::NobodyOfShort => "无人：任何设置都无法使其快十分之一",

@@ -203,6 +203,9 @@ impl Sentences for English {
             WhoActs::BothOfTls => "the server and the client: their settings of TLS",
             WhoActs::Path => "the path",
             WhoActs::EvenSender => "the sender, by sending evenly, or whoever runs the path",
+            WhoActs::SlowedSender => {
+                "the sender, by its congestion control, or whoever runs the link"
+            }
             WhoActs::SilentEnd => "whoever runs the end that is silent, or the path to it",
             WhoActs::NobodyOfPath => "nobody: the path carries no more",
             WhoActs::NobodyOfShort => "nobody: no setting makes it a tenth faster",

@@ -39,6 +39,8 @@ pub(super) enum WhoActs {
     Path,
     /// Who sends without pause, or who runs the path.
     EvenSender,
+    /// Whose congestion control is slowed down by drops of a full link, or who runs that.
+    SlowedSender,
     SilentEnd,
     /// The path is full.
     NobodyOfPath,
