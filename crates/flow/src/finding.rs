@@ -145,6 +145,13 @@ pub struct FindingEvidence {
         skip_serializing_if = "Option::is_none"
     )]
     pub carries: Option<Rate>,
+    /// After how much data the path drops again and again, where that is too regular for chance.
+    #[serde(
+        rename = "drops_after_bytes",
+        with = "column::bytes_optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub drops_after: Option<Bytes>,
     /// The time that the limit held.
     #[serde(rename = "time_us", with = "column::micros")]
     pub time: Duration,
@@ -271,9 +278,10 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         (Limit::ReceiverApplication, Some(Pace::LateAcks { time })) => (Some(time), None, None),
         _ => (None, None, None),
     };
-    let carries = match (limit, verdict.pace) {
-        (Limit::Link, Some(Pace::AfterDrops(rate))) => Some(rate),
-        _ => None,
+    let (carries, drops_after) = match (limit, verdict.pace) {
+        (Limit::Link, Some(Pace::AfterDrops(rate))) => (Some(rate), None),
+        (Limit::Link, Some(Pace::DropsAfter(bytes))) => (None, Some(bytes)),
+        _ => (None, None),
     };
     let goodput = typical.goodput.as_f64();
     let beside = beside(verdict, limit).filter(|rate| rate.as_f64() > goodput / 20.0);
@@ -290,6 +298,7 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         period,
         paced,
         carries,
+        drops_after,
         goodput: typical.goodput,
         in_flight: typical.in_flight,
         retransmissions: typical.retransmissions,
@@ -306,7 +315,7 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         (Some(_), _) => Remedy::SendEvenly,
         (None, Some(_)) => Remedy::FewerRoundTrips,
         (None, None) if paced.is_some() => Remedy::RaisePacing,
-        (None, None) if carries.is_some() => Remedy::GrowBackSooner,
+        (None, None) if carries.is_some() || drops_after.is_some() => Remedy::GrowBackSooner,
         (None, None) => Remedy::of(limit, typical.window),
     };
     Finding {

@@ -16,6 +16,11 @@ type Sent = (u64, u64, u64);
 
 /// The answer's headline at the server and at the client. Each segment is acknowledged as it comes.
 fn headlines(sent: &[Sent]) -> [String; 2] {
+    headlines_closed(sent, None)
+}
+
+/// The same of a connection that the client closes so long after its request.
+fn headlines_closed(sent: &[Sent], closed: Option<u64>) -> [String; 2] {
     let half = RTT / 2;
     [true, false].map(|is_at_server| {
         let mut lines: Vec<(u64, String)> = Vec::new();
@@ -35,6 +40,13 @@ fn headlines(sent: &[Sent]) -> [String; 2] {
             // The client acknowledges at once; the request, or the ACK, was under way for half.
             note(begin + half + came, format!("> . 101:101 ack {end} win 512"));
             seq = end;
+        }
+        if let Some(after) = closed {
+            let heard = begin + after + if is_at_server { half } else { RTT };
+            note(begin + after, format!("> F. 101:101 ack {seq} win 512"));
+            note(heard, format!("< F. {seq}:{seq} ack 102 win 512"));
+            let last = if is_at_server { heard + RTT } else { heard };
+            note(last, format!("> . 102:102 ack {} win 512", seq + 1));
         }
         lines.sort_by_key(|line| line.0);
         let line = |(at, line): &(u64, String)| {
@@ -70,6 +82,21 @@ fn bytes_that_take_longer_than_the_round_trip_are_the_links() {
 fn what_left_at_once_is_held_by_nothing() {
     assert_eq!(headlines(&flight(0, 8, 10)), ["nothing"; 2]);
     assert_eq!(headlines(&flight(0, 1, 0)), ["nothing"; 2]);
+}
+
+/// The last interval ends with the last ACK, or goes on without data.
+fn without_share(headline: String) -> String {
+    headline.trim_end_matches(|one: char| one.is_ascii_digit() || " %".contains(one)).into()
+}
+
+/// A client that keeps the connection open for a minute asks for nothing meanwhile.
+#[test]
+fn what_comes_before_the_end_of_the_connection_is_no_pause() {
+    let page = [flight(0, 3, 10), flight(RTT, 6, 10), flight(2 * RTT, 7, 10)].concat();
+    for sent in [page, flight(0, 14, 6_000), flight(0, 40, 6_000), flight(0, 300, 3_000)] {
+        let [closed, open] = [headlines_closed(&sent, Some(60_000_000)), headlines(&sent)];
+        assert_eq!(closed.map(without_share), open.map(without_share));
+    }
 }
 
 /// An end that has nothing to say for minutes is not free of limits: its application is the limit.

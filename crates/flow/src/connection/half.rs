@@ -4,7 +4,7 @@ use super::ack_path::AckPath;
 use super::advertised_window::AdvertisedWindow;
 use super::answers::{Answers, NewData};
 use super::cuts::Cuts;
-use super::drops::Drops;
+use super::drops::{Drops, SentAgain};
 use super::grants::{Granted, Grants};
 use super::histogram::Histogram;
 use super::labels::{LabelSet, Memory, Scale};
@@ -229,7 +229,8 @@ impl Half {
         let board = self.board.as_ref().filter(|_| !advances);
         if let Some(sent) = sent.or_else(|| board?.below_gap(seq)) {
             let notes = self.notes.get_or_insert_default();
-            notes.drops.note(at, sent, seq, segment.payload_len());
+            let (length, next) = (segment.payload_len(), before.unwrap_or(end));
+            notes.drops.note(SentAgain { at, sent, seq, length, next });
         }
         (self.next_number, self.knows_next) = (before.map_or(end, |next| next.max(end)), true);
         before
@@ -551,12 +552,11 @@ impl Half {
         let (turns, pieces) = (self.turns.into(), self.pieces.into());
         let notes = self.notes.map(|notes| *notes).unwrap_or_default();
         let segment = self.segment.get().into();
-        let policed = notes.drops.policed(self.first_data, self.last_data, segment);
-        let hint = config.hint;
+        let drops = notes.drops.pattern(self.first_data, self.last_data, segment);
+        let (hint, scale) = (config.hint, self.memory.scale.agreed());
         let path =
-            Path { rtt: base, hint, coverage, is_at_sender, turns, pieces, policed, is_reordered };
+            Path { rtt: base, hint, coverage, is_at_sender, turns, pieces, drops, is_reordered };
         let verdict = self.series.map(|series| series.judge(path));
-        let scale = self.memory.scale.agreed();
         let facts = DirectionFacts {
             packets: self.packets,
             wire: Bytes::new(self.wire),

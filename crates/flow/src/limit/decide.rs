@@ -31,7 +31,7 @@ use surroundings::Surroundings;
 use trains::{burst_rate, train_rate};
 
 use super::judge::{Case, INTERVALS_LEAST, SEGMENTS_LEAST};
-use super::{Candidate, Clocked, Coverage, Policed, Source, Verdict};
+use super::{Candidate, Clocked, Coverage, DropPattern, Source, Verdict};
 use super::{CongestionCause, Interval, Limit, PathHint};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
@@ -50,8 +50,8 @@ pub(crate) struct Path {
     pub turns: u32,
     /// How many of its segments do not fill the MSS. Both are counted for short transfers.
     pub pieces: u32,
-    /// The policer that explains what was lost.
-    pub policed: Option<Policed>,
+    /// What was lost, and when.
+    pub drops: DropPattern,
     /// Whether packets overtook each other so far that the sender took it for loss.
     pub is_reordered: bool,
 }
@@ -113,7 +113,7 @@ fn decide_by(features: &[Features], path: Path, clocked: Clocked) -> Verdict {
     let rates = transfer.surroundings.wide_rates();
     let verdict = overflows::overrule(verdict, features, path);
     let verdict = pauses::overrule(verdict, features, rates, clocked);
-    match path.policed.filter(|_| !path.is_reordered) {
+    match path.drops.policed.filter(|_| !path.is_reordered) {
         Some(law) => one_rate(verdict, law, features, path.is_at_sender),
         None => verdict,
     }
@@ -613,7 +613,7 @@ mod tests {
                 is_at_sender,
                 turns: 0,
                 pieces: 0,
-                policed: None,
+                drops: DropPattern::default(),
                 is_reordered: false,
             }
         }

@@ -33,6 +33,7 @@ mod policed;
 mod proof;
 mod receiver;
 mod recut;
+mod regular;
 mod samples;
 mod slow_start;
 mod thresholds;
@@ -55,6 +56,7 @@ pub(crate) use decide::{Features, Path, decide, queue_least};
 pub(crate) use least::Least;
 pub(crate) use policed::{DropRun, DropRuns, Offered, policed};
 pub(crate) use recut::recut;
+pub(crate) use regular::{DropPattern, regular};
 pub(crate) use waited::{BlockPauses, Clocked, Pause};
 
 pub use fullpipe_model::limit::{Cause, Limit};

@@ -33,6 +33,9 @@ pub enum Pace {
     Even(Rate),
     /// The congestion window, which is smaller after drops of a full link, which carries this.
     AfterDrops(Rate),
+    /// The congestion window, which the path makes smaller each time after about so much data:
+    /// something is full then.
+    DropsAfter(Bytes),
 }
 
 /// The rate at which `bytes` passed in `time`, where they passed evenly for most of the `whole`:

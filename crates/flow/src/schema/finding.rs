@@ -316,6 +316,14 @@ pub static FINDINGS: &[F] = &[
         |row| Cell::rate(row.what.evidence.carries),
     )
     .at(Place::At("evidence.carries_bps")),
+    F::new(
+        "drops_after_bytes",
+        Kind::Number,
+        "drops are not too regular for chance, or another limit is named",
+        "after how much data a full queue or policer dropped each time",
+        |row| Cell::bytes(row.what.evidence.drops_after),
+    )
+    .at(Place::At("evidence.drops_after_bytes")),
 ];
 
 /// Of which findings nothing shows that the sender spaces its data.

@@ -166,7 +166,7 @@ fn who_acts(explained: &DiagnosedConnection, finding: &Finding, part: &AccountPa
     if finding.evidence.burst.is_some() || is_policed {
         return WhoActs::EvenSender;
     }
-    if finding.evidence.carries.is_some() {
+    if finding.remedy == Remedy::GrowBackSooner {
         return WhoActs::SlowedSender;
     }
     if finding.evidence.flights.is_some() {

@@ -5,7 +5,7 @@
 
 use super::protocol_window::is_a_block;
 use super::waited_window::WaitedWindow;
-use super::{DataSeen, Granter, ProtocolWindow};
+use super::{DataSeen, Granter, ProtocolWindow, SFTP_BLOCK};
 use crate::capture::segment::ApplicationProtocol;
 use crate::connection::GrantFacts;
 use crate::frames::FlowControl;
@@ -43,8 +43,16 @@ const MOST: f64 = 0.75;
 const CONSTANT: f64 = 0.025;
 const MOST_OF_SFTP: f64 = 0.6;
 const CONSTANT_OF_SFTP: f64 = 0.03;
-const NO_MORE: f64 = 1.05;
 const ABOUT_ROUND: f64 = 0.02;
+/// Or a busy program, which has less under way now and then, and grants several messages' worth at
+/// once: so many of the grants come to the bound, which varies by so much of what is in flight.
+/// Where the protocol is HTTP/2, nearly all of them end a pause.
+const BUSY_IN: f64 = 0.3;
+const BUSY: f64 = 0.6;
+const NEARLY_ALL: f64 = 0.9;
+/// A request of SFTP's, or an answer, is 64 bytes or more with SSH's framing; of window messages
+/// there are 10 to 14 bytes for as much data (OpenSSH 9.2, ten transfers of ssh, rsync and sftp).
+const SAID_FOR_A_BLOCK: f64 = 40.0;
 /// Where something else holds the data for most of the time, so many of the grants have to come to
 /// the bound, to the byte or in such a protocol, and it varies by so much of what is in flight.
 const SHARP_IN: f64 = 0.2;
@@ -137,6 +145,7 @@ impl ApplicationWindow {
         let is_of_a_program = is_of_a_program(protocol, bound, (step, segment), granter);
         let is_granted = is_sharp(&grants, is_of_a_program, segment)
             || (protocol.is_fixed(bound) && is_sharper(&grants, segment))
+            || is_of_a_busy_program(seen, protocol)
             || (at_bound as f64 >= FIXED_IN * count as f64
                 && (protocol.is_usual(bound)
                     || is_granted(&grants, protocol, is_of_a_program, segment)));
@@ -261,11 +270,12 @@ fn is_granted(
     let (most, constant) =
         if is_sftp { (MOST_OF_SFTP, CONSTANT_OF_SFTP) } else { (MOST, CONSTANT) };
     // Where neither varies, a send buffer that takes SFTP's equal blocks would look the same.
-    let is_compared_to_flights = extents <= NO_MORE * flights && (flights > 0.0 || !is_sftp);
+    let is_no_more = extents <= flights + segment as f64;
+    let is_compared_to_flights = is_no_more && (flights > 0.0 || !is_sftp);
     let is_constant = is_compared
         && at_bound as f64 >= most * count as f64
         && extents <= constant * bound.as_f64()
-        && extents <= NO_MORE * flights;
+        && is_no_more;
     varies_less
         || (releasing >= RELEASING_LEAST && (is_of_a_program || is_compared_to_flights))
         || (is_of_a_program && is_constant)
@@ -282,6 +292,29 @@ fn is_sharp(grants: &GrantFacts, is_of_a_program: bool, segment: u64) -> bool {
         && flights >= (VARYING_LEAST * segment) as f64
         && extents <= SHARP * flights
         && (is_of_a_program || extents <= EXACT * bound.as_f64())
+}
+
+/// Whether a program whose protocol has such a window reaches it whenever it is quick enough.
+fn is_of_a_busy_program(seen: DataSeen<'_>, protocol: ProtocolWindow) -> bool {
+    let GrantFacts { count, at_bound, spread, releasing, .. } = seen.facts().grants;
+    let [extents, flights] = [spread.extents, spread.flights].map(Bytes::as_f64);
+    let has_one = match protocol {
+        ProtocolWindow::SftpRequests(_) => has_message_for_each_block(seen),
+        ProtocolWindow::Http2 => releasing >= NEARLY_ALL,
+        _ => false,
+    };
+    has_one
+        && at_bound >= COMPARED_LEAST
+        && at_bound as f64 >= BUSY_IN * count as f64
+        && flights >= (VARYING_LEAST * seen.segment()) as f64
+        && extents <= BUSY * flights
+}
+
+/// Whether the other end says so much that it may ask for each of SFTP's blocks, or answer it. What
+/// grants a channel's window is said for several blocks at once.
+fn has_message_for_each_block(seen: DataSeen<'_>) -> bool {
+    let said = seen.receiver_facts().unique_payload.as_f64();
+    said * SFTP_BLOCK.as_f64() >= SAID_FOR_A_BLOCK * seen.facts().unique_payload.as_f64()
 }
 
 /// The same of a window that is never of another size: less has to be sharp.

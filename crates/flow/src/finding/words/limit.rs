@@ -18,9 +18,9 @@ pub fn claim(finding: &Finding) -> String {
 
 /// What happened while the limit held: the claim without its name and share.
 pub fn event(finding: &Finding) -> String {
-    let FindingEvidence { allowed, burst, elsewhere, flights, goodput, .. } = finding.evidence;
+    let FindingEvidence { allowed, burst, elsewhere, flights, .. } = finding.evidence;
     let mut event = match (burst, flights) {
-        (Some(burst), _) => dropped_bursts(burst, goodput),
+        (Some(burst), _) => dropped_bursts(burst, &finding.evidence),
         (None, Some(flights)) => nothing_held(flights),
         (None, None) => what_happened(finding.limit, &finding.evidence),
     };
@@ -39,11 +39,16 @@ pub(super) fn passes_at_once(burst: Rate, carried: Rate) -> bool {
     burst.as_f64() > AT_ONCE * carried.as_f64()
 }
 
-fn dropped_bursts(burst: Rate, carried: Rate) -> String {
+fn dropped_bursts(burst: Rate, evidence: &FindingEvidence) -> String {
+    let carried = evidence.goodput;
     let how = if passes_at_once(burst, carried) { "at once".into() } else { format!("at {burst}") };
+    let each_time = match evidence.drops_after {
+        Some(after) => format!(", after some {after} each time"),
+        None => String::new(),
+    };
     format!(
-        "the path dropped from bursts, with no queue before it: it carried {carried}, and bursts \
-         passed {how}"
+        "the path dropped from bursts, with no queue before it{each_time}: it carried {carried}, \
+         and bursts passed {how}"
     )
 }
 
@@ -113,6 +118,12 @@ fn full_link(evidence: &FindingEvidence) -> String {
             "the full link dropped what its queue had no room for ({retransmissions} segments sent \
              again), and the congestion window was smaller after that: it carried {goodput} of \
              {full}"
+        );
+    }
+    if let Some(after) = evidence.drops_after {
+        return format!(
+            "something on the path was full, and dropped after some {after} each time, which \
+             chance does not ({retransmissions} segments sent again): it carried {goodput}"
         );
     }
     let mut words = match evidence.beside {

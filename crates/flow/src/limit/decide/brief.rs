@@ -138,10 +138,12 @@ impl<'a> Brief<'a> {
         }
     }
 
-    /// Whether nothing was in flight for a while, although more was to come.
+    /// Whether nothing was in flight for a while, although more was to come. Where a segment takes
+    /// longer to pass than a round trip, the next of its flight seems to come after a pause.
     fn is_pause(&self, at: usize) -> bool {
         let f = &self.features[at];
-        f.part(f.idle) > PAUSED && self.features[at + 1..].iter().any(|later| later.sent > 0)
+        let next = self.features[at + 1..].iter().find(|later| later.sent > 0);
+        f.part(f.idle) > PAUSED && next.is_some_and(|next| next.flights > 0 || next.recovered)
     }
 
     fn has_repairs(&self) -> bool {
@@ -383,6 +385,29 @@ mod tests {
         let delayed = rtt.saturating_add(Duration::from_secs_f64(f64::from(each) * 8.0));
         clocked[0].in_flight_time = clocked[0].delivered as f64 * delayed.as_nanos() as f64;
         assert_eq!(judged(&clocked, rtt, true), Limit::Link, "sent as ACKs came");
+    }
+
+    /// Jumbo frames on a slow link, seen at the receiver: each seems to be acknowledged before the
+    /// next leaves.
+    #[test]
+    fn segments_that_take_longer_than_a_round_trip_are_no_pauses() {
+        let each = Features {
+            length: Duration::from_millis(10),
+            idle: Duration::from_millis(6).as_nanos(),
+            sent: 8948,
+            delivered: 8948,
+            segments: 1,
+            segment: 8948,
+            in_flight_max: Bytes::new(8948),
+            passing: 0.01,
+            ..<_>::default()
+        };
+        let rtt = Duration::from_millis(4);
+        let first = Features { flights: 1, passing: 0.0, ..each.clone() };
+        let one_flight = [first.clone(), each.clone(), each.clone(), each];
+        assert_eq!(judged(&one_flight, rtt, false), Limit::Link);
+        let four = [first.clone(), first.clone(), first.clone(), first];
+        assert_eq!(judged(&four, rtt, false), Limit::SenderApplication);
     }
 
     #[test]

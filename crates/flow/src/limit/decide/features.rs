@@ -83,9 +83,9 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// Whether nothing was sent, delivered or awaited.
+    /// Whether no data was sent, delivered or awaited. The number that a FIN takes is none.
     pub fn is_silent(&self) -> bool {
-        self.segments == 0 && self.delivered == 0 && self.in_flight_max == Bytes::ZERO
+        self.segments == 0 && self.delivered <= 1 && self.in_flight_max == Bytes::ZERO
     }
 
     /// Whether something was sent again.

@@ -23,8 +23,17 @@ pub(super) fn overrule(verdict: Verdict, features: &[Features], path: Path) -> V
     let is_loss = verdict.limited_by().limit == Limit::CongestionWindow(CongestionCause::Loss);
     let rtt = path.hint.rtt.or(path.rtt).filter(|_| is_loss && !path.is_reordered);
     let rate = path.hint.rate.or_else(|| train_rate(features, path.is_at_sender));
-    match rtt.zip(rate).filter(|(rtt, rate)| are_overflows(features, *rtt, *rate)) {
-        Some((_, rate)) => verdict.proven_to_be(Limit::Link).after_drops(rate),
+    if let Some((_, rate)) =
+        rtt.zip(rate).filter(|(rtt, rate)| are_overflows(features, *rtt, *rate))
+    {
+        return verdict.proven_to_be(Limit::Link).after_drops(rate);
+    }
+    match path.drops.after.filter(|_| is_loss && !path.is_reordered) {
+        Some(after) => {
+            let mut verdict = verdict.proven_to_be(Limit::Link).no_surer_than(AFTER_DROPS);
+            verdict.pace = Some(Pace::DropsAfter(after));
+            verdict
+        }
         None => verdict,
     }
 }

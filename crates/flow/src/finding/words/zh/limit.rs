@@ -27,9 +27,9 @@ pub fn claim(finding: &Finding) -> String {
 }
 
 pub fn event(finding: &Finding) -> String {
-    let FindingEvidence { allowed, burst, elsewhere, flights, goodput, .. } = finding.evidence;
+    let FindingEvidence { allowed, burst, elsewhere, flights, .. } = finding.evidence;
     let mut event = match (burst, flights) {
-        (Some(burst), _) => dropped_bursts(burst, goodput),
+        (Some(burst), _) => dropped_bursts(burst, &finding.evidence),
         (None, Some(flights)) => nothing_held(flights),
         (None, None) => what_happened(finding.limit, &finding.evidence),
     };
@@ -43,10 +43,15 @@ pub fn event(finding: &Finding) -> String {
     event
 }
 
-fn dropped_bursts(burst: Rate, carried: Rate) -> String {
+fn dropped_bursts(burst: Rate, evidence: &FindingEvidence) -> String {
+    let carried = evidence.goodput;
     let at_once = passes_at_once(burst, carried);
     let how = if at_once { "可瞬间通过".into() } else { format!("以 {burst} 通过") };
-    format!("路径丢弃突发数据，而之前没有排队：平均传输 {carried}，突发{how}")
+    let each_time = match evidence.drops_after {
+        Some(after) => format!("，每次都在约 {after} 之后"),
+        None => String::new(),
+    };
+    format!("路径丢弃突发数据，而之前没有排队{each_time}：平均传输 {carried}，突发{how}")
 }
 
 fn nothing_held(flights: u32) -> String {
@@ -99,6 +104,12 @@ fn full_link(evidence: &FindingEvidence) -> String {
         return format!(
             "链路已满，队列容纳不下的报文段被丢弃（重传了 {retransmissions} 个），此后拥塞窗口变小：\
              链路可承载 {full}，实际传输 {goodput}"
+        );
+    }
+    if let Some(after) = evidence.drops_after {
+        return format!(
+            "路径上某处已满，每次都在约 {after} 之后丢包，随机丢包不会如此（重传了 {retransmissions} \
+             个）：传输 {goodput}"
         );
     }
     let mut words = match evidence.beside {
