@@ -10,7 +10,8 @@ use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::account::Owner;
 use fullpipe_model::limit::Limit;
 use fullpipe_model::observe::{
-    ContainerRuntime, HOST, PeerSite, PodQos, Prefixes, Process, Workload, is_server_port,
+    ContainerRuntime, HOST, PeerSite, PodQos, Prefixes, Process, SocketEnds, Workload,
+    is_server_port,
 };
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::collections::{BTreeMap, HashMap};
@@ -187,6 +188,12 @@ pub struct Observation {
     pub goodput: f64,
     /// The share of the moment that a limit other than the path and the sending application held.
     pub lost_share: f64,
+    /// The end of the moment.
+    pub at: Instant,
+    /// Its length.
+    pub length: Duration,
+    /// Whose it is.
+    pub ends: SocketEnds,
 }
 
 impl Totals {
@@ -234,7 +241,9 @@ impl Totals {
                 }
                 if !moment.shares.is_empty() {
                     let goodput = moment.rate.as_f64() / 8.0;
-                    observed.push(Observation { goodput, lost_share: lost_share.min(1.0) });
+                    let (at, length) = (moment.at, moment.length);
+                    let (lost_share, ends) = (lost_share.min(1.0), (socket.local, socket.remote));
+                    observed.push(Observation { goodput, lost_share, at, length, ends });
                 }
             }
             if part != Counters::default() {
