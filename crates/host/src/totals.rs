@@ -40,6 +40,10 @@ pub enum GroupLabel {
     Runtime,
     /// The pod's id.
     Pod,
+    /// The pod's name, where this node says it.
+    PodName,
+    /// The namespace of Kubernetes that the pod is in, where this node says it.
+    Namespace,
     /// The pod's quality of service.
     Qos,
     /// Where the other end is, by the table of prefixes.
@@ -60,6 +64,7 @@ impl GroupLabel {
     fn of(self, process: Option<&Process>, ports: [u16; 2], peer: Option<&PeerSite>) -> String {
         let cgroup = process.and_then(|process| process.cgroup.as_deref());
         let workload = cgroup.map(Workload::of);
+        let pod = process.and_then(|process| process.pod.as_ref());
         let said = match self {
             GroupLabel::Process => return process.map_or_else(String::new, |one| one.name.clone()),
             GroupLabel::Cgroup => cgroup,
@@ -74,6 +79,8 @@ impl GroupLabel {
                 let pod = workload.and_then(|workload| workload.pod);
                 return pod.map_or_else(String::new, |pod| pod.to_string());
             }
+            GroupLabel::PodName => pod.map(|pod| pod.name.as_str()),
+            GroupLabel::Namespace => pod.map(|pod| pod.namespace.as_str()),
             GroupLabel::Unit => workload.and_then(|workload| workload.unit),
             GroupLabel::Container => workload.and_then(|workload| workload.container),
             GroupLabel::Runtime => {
@@ -332,6 +339,7 @@ fn part_of(old: Option<LastMoved>, new: LastMoved) -> Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_model::observe::PodName;
     use proptest::prelude::*;
 
     fn group(number: u16) -> Group {
@@ -382,8 +390,10 @@ mod tests {
             command: String::new(),
             cgroup: Some(cgroup.into()),
             container: None,
+            pod: None,
         };
-        let in_pod = process(&pod);
+        let (namespace, name) = ("shop".into(), "web-7d4b9c6f5-x2x9z".into());
+        let in_pod = Process { pod: Some(PodName { namespace, name }), ..process(&pod) };
         for (label, expected) in [
             (Name, "nginx"),
             (Cgroup, &pod),
@@ -393,12 +403,15 @@ mod tests {
             (Container, id),
             (Runtime, "crio"),
             (Pod, uid),
+            (GroupLabel::PodName, "web-7d4b9c6f5-x2x9z"),
+            (GroupLabel::Namespace, "shop"),
             (Qos, "burstable"),
         ] {
             assert_eq!(label.of(Some(&in_pod), [40_000, 443], None), expected, "{label:?}");
         }
         let of_unit = process("/system.slice/nginx.service");
         assert_eq!(GroupLabel::Workload.of(Some(&of_unit), [1, 2], None), "nginx.service");
+        assert_eq!(GroupLabel::PodName.of(Some(&of_unit), [1, 2], None), "");
         assert_eq!(GroupLabel::Workload.of(Some(&process("/")), [1, 2], None), "host");
         assert_eq!(GroupLabel::Workload.of(None, [1, 2], None), "host");
         assert_eq!(Port.of(None, [40_000, 50_000], None), "");

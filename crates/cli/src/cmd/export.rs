@@ -46,6 +46,7 @@ Examples:
   fullpipe export --listen 127.0.0.1:9999 --interval 5s
   fullpipe export --otlp http://127.0.0.1:4318     push to a collector of OpenTelemetry
   fullpipe export --labels workload,runtime        by pod, container or systemd unit
+  fullpipe export --labels namespace,pod-name      by pod, as the kubelet calls it
   fullpipe export --labels workload,site --prefixes sites.csv
   fullpipe export --ring /var/lib/fullpipe/sockets  lost time with its recording, as exemplars
   fullpipe export --once                           look three times, print the metrics, and end")]
@@ -89,7 +90,7 @@ pub struct Export {
 }
 
 /// The labels of --labels, with what each tells of a connection.
-const LABELS: [(&str, GroupLabel, &str); 12] = [
+const LABELS: [(&str, GroupLabel, &str); 14] = [
     ("process", GroupLabel::Process, "The name of the process"),
     ("cgroup", GroupLabel::Cgroup, "Its control group"),
     ("port", GroupLabel::Port, "The lower one of both ports, if it is below those of clients"),
@@ -102,6 +103,8 @@ const LABELS: [(&str, GroupLabel, &str); 12] = [
     ("container", GroupLabel::Container, "The container's id"),
     ("runtime", GroupLabel::Runtime, "What runs the container: containerd, crio, docker or podman"),
     ("pod", GroupLabel::Pod, "The pod's id"),
+    ("namespace", GroupLabel::Namespace, "The namespace of Kubernetes that the pod is in"),
+    ("pod-name", GroupLabel::PodName, "The pod's name"),
     ("qos", GroupLabel::Qos, "The pod's quality of service: guaranteed, burstable or best_effort"),
     ("site", GroupLabel::Site, "Where the other end is, by --prefixes"),
     ("provider", GroupLabel::Provider, "Whose that site is, by --prefixes"),

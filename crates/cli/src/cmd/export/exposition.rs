@@ -2,7 +2,8 @@
 //!
 //! Names follow OpenTelemetry's semantic conventions where they have one, with the underscores of
 //! Prometheus: `process.executable.name`, `process.linux.cgroup`, `server.port`, `container.id`,
-//! `container.runtime`, `k8s.pod.uid`, `network.io.direction`. Units are seconds and bytes.
+//! `container.runtime`, `k8s.pod.uid`, `k8s.pod.name`, `k8s.namespace.name`,
+//! `network.io.direction`. Units are seconds and bytes.
 
 use super::exemplars::Exemplars;
 use fullpipe_host::totals::{Counters, Group, GroupLabel, Observation, Totals};
@@ -208,6 +209,8 @@ const fn name(label: GroupLabel) -> &'static str {
         GroupLabel::Container => "container_id",
         GroupLabel::Runtime => "container_runtime",
         GroupLabel::Pod => "k8s_pod_uid",
+        GroupLabel::PodName => "k8s_pod_name",
+        GroupLabel::Namespace => "k8s_namespace_name",
         GroupLabel::Qos => "k8s_pod_qos_class",
         GroupLabel::Site => "peer_site",
         GroupLabel::Provider => "peer_provider",

@@ -191,6 +191,8 @@ fn attributes(labels: &[Label]) -> Vec<KeyValue> {
                 "container_id" => "container.id",
                 "container_runtime" => "container.runtime",
                 "k8s_pod_uid" => "k8s.pod.uid",
+                "k8s_pod_name" => "k8s.pod.name",
+                "k8s_namespace_name" => "k8s.namespace.name",
                 "k8s_pod_qos_class" => "k8s.pod.qos_class",
                 "peer_site" => "peer.site",
                 "peer_provider" => "peer.provider",
