@@ -5,7 +5,8 @@ use crate::need::Need;
 use crate::program::{Finished, Program, Running, until};
 use crate::top::StalledConnection;
 use crate::window::cgroup_mounts;
-use fullpipe_model::units::Duration;
+use fullpipe_kernel::host::clock;
+use fullpipe_model::units::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -300,19 +301,20 @@ fn lost_time_is_told_with_its_recording() {
         let all = told["data"].as_array().into_iter().flatten();
         let all = all.flat_map(|series| series["exemplars"].as_array().into_iter().flatten());
         let labels = ["network_local_port", "network_peer_port"];
-        let ours = all.filter(|one| {
+        let mut ours = all.filter(|one| {
             let told = labels.map(|label| one["labels"][label].as_str().unwrap().to_owned());
             ports.iter().all(|port| told.contains(port))
         });
-        found = ours.last().cloned().unwrap_or_default();
+        found = ours.next_back().cloned().unwrap_or_default();
         found.is_object()
     });
     let part = found["labels"]["recording"].as_str().unwrap();
     assert!(program.work().join("ring").join(part).exists(), "{found}");
     // Its time is one of the recording's, and the share that was lost is what `why` finds then.
     let seconds = found["timestamp"].as_f64().unwrap();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let ago = format!("-{}ms", (now.as_secs_f64() - seconds + 3.0).mul_add(1e3, 0.0) as u64);
+    let now = clock::now() + clock::realtime_offset();
+    let ago = now.since(Instant::ZERO).as_secs_f64() - seconds + 3.0;
+    let ago = format!("-{}ms", (ago * 1e3) as u64);
     let port = port.to_string();
     let at = ["why", "--at", &ago, "--for", "6s", "--ring", "ring", "--port", &port, "--json"];
     let then = program.run(&[&at[..], &["--loopback"]].concat());

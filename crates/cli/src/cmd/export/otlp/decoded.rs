@@ -109,6 +109,7 @@ fn of_text<'l>(lines: &mut impl Iterator<Item = &'l str>) -> Node {
 }
 
 /// What protoc reads; `None` where there is none.
+#[expect(clippy::print_stderr, reason = "skips are told to whoever reads the test's output")]
 fn by_protoc(bytes: &[u8]) -> Option<Node> {
     const SERVICE: &str = "opentelemetry/proto/collector/metrics/v1/metrics_service.proto";
     const REQUEST: &str = "opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest";
