@@ -14,10 +14,12 @@ mod choice;
 mod past;
 mod recorder;
 mod ring;
+mod sighting;
 
 pub use past::{Gap, Past, PastGround, PastQuestion, past, watched};
 pub use recorder::{HistoryOptions, HistoryProgress, HistoryRecorder};
 pub use ring::{HistoryRing, RingTrouble, directory};
+pub use sighting::{Sighting, Sought, is_there, sightings};
 
 /// What cannot be done with a ring.
 #[derive(Debug, thiserror::Error)]

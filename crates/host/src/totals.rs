@@ -10,7 +10,8 @@ use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::account::Owner;
 use fullpipe_model::limit::Limit;
 use fullpipe_model::observe::{
-    ContainerRuntime, HOST, PeerSite, PodQos, Prefixes, Process, Workload, is_server_port,
+    ContainerRuntime, HOST, PeerSite, PodQos, Prefixes, Process, SocketEnds, Workload,
+    is_server_port,
 };
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::collections::{BTreeMap, HashMap};
@@ -39,6 +40,10 @@ pub enum GroupLabel {
     Runtime,
     /// The pod's id.
     Pod,
+    /// The pod's name, where this node says it.
+    PodName,
+    /// The namespace of Kubernetes that the pod is in, where this node says it.
+    Namespace,
     /// The pod's quality of service.
     Qos,
     /// Where the other end is, by the table of prefixes.
@@ -59,6 +64,7 @@ impl GroupLabel {
     fn of(self, process: Option<&Process>, ports: [u16; 2], peer: Option<&PeerSite>) -> String {
         let cgroup = process.and_then(|process| process.cgroup.as_deref());
         let workload = cgroup.map(Workload::of);
+        let pod = process.and_then(|process| process.pod.as_ref());
         let said = match self {
             GroupLabel::Process => return process.map_or_else(String::new, |one| one.name.clone()),
             GroupLabel::Cgroup => cgroup,
@@ -73,6 +79,8 @@ impl GroupLabel {
                 let pod = workload.and_then(|workload| workload.pod);
                 return pod.map_or_else(String::new, |pod| pod.to_string());
             }
+            GroupLabel::PodName => pod.map(|pod| pod.name.as_str()),
+            GroupLabel::Namespace => pod.map(|pod| pod.namespace.as_str()),
             GroupLabel::Unit => workload.and_then(|workload| workload.unit),
             GroupLabel::Container => workload.and_then(|workload| workload.container),
             GroupLabel::Runtime => {
@@ -187,6 +195,12 @@ pub struct Observation {
     pub goodput: f64,
     /// The share of the moment that a limit other than the path and the sending application held.
     pub lost_share: f64,
+    /// The end of the moment.
+    pub at: Instant,
+    /// Its length.
+    pub length: Duration,
+    /// Whose it is.
+    pub ends: SocketEnds,
 }
 
 impl Totals {
@@ -234,7 +248,9 @@ impl Totals {
                 }
                 if !moment.shares.is_empty() {
                     let goodput = moment.rate.as_f64() / 8.0;
-                    observed.push(Observation { goodput, lost_share: lost_share.min(1.0) });
+                    let (at, length) = (moment.at, moment.length);
+                    let (lost_share, ends) = (lost_share.min(1.0), (socket.local, socket.remote));
+                    observed.push(Observation { goodput, lost_share, at, length, ends });
                 }
             }
             if part != Counters::default() {
@@ -323,6 +339,7 @@ fn part_of(old: Option<LastMoved>, new: LastMoved) -> Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_model::observe::PodName;
     use proptest::prelude::*;
 
     fn group(number: u16) -> Group {
@@ -373,8 +390,10 @@ mod tests {
             command: String::new(),
             cgroup: Some(cgroup.into()),
             container: None,
+            pod: None,
         };
-        let in_pod = process(&pod);
+        let (namespace, name) = ("shop".into(), "web-7d4b9c6f5-x2x9z".into());
+        let in_pod = Process { pod: Some(PodName { namespace, name }), ..process(&pod) };
         for (label, expected) in [
             (Name, "nginx"),
             (Cgroup, &pod),
@@ -384,12 +403,15 @@ mod tests {
             (Container, id),
             (Runtime, "crio"),
             (Pod, uid),
+            (GroupLabel::PodName, "web-7d4b9c6f5-x2x9z"),
+            (GroupLabel::Namespace, "shop"),
             (Qos, "burstable"),
         ] {
             assert_eq!(label.of(Some(&in_pod), [40_000, 443], None), expected, "{label:?}");
         }
         let of_unit = process("/system.slice/nginx.service");
         assert_eq!(GroupLabel::Workload.of(Some(&of_unit), [1, 2], None), "nginx.service");
+        assert_eq!(GroupLabel::PodName.of(Some(&of_unit), [1, 2], None), "");
         assert_eq!(GroupLabel::Workload.of(Some(&process("/")), [1, 2], None), "host");
         assert_eq!(GroupLabel::Workload.of(None, [1, 2], None), "host");
         assert_eq!(Port.of(None, [40_000, 50_000], None), "");

@@ -3,6 +3,7 @@
 pub mod background;
 pub mod child;
 pub mod descriptors;
+pub mod pods;
 pub mod processes;
 pub mod program;
 pub mod sched;

@@ -1,5 +1,6 @@
 //! `fullpipe export`: time and bytes by limit for Prometheus and OpenTelemetry.
 
+mod exemplars;
 mod exposition;
 mod otlp;
 mod push;
@@ -12,14 +13,18 @@ use crate::terminal::{print, remark};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use exposition::{Exposition, FIXED_SERIES};
+use fullpipe_host::history::HistoryError;
 use fullpipe_host::totals::{GroupLabel, Totals};
 use fullpipe_host::watch::{Namespaces, Watch};
+use fullpipe_kernel::file::folder::Folder;
 use fullpipe_kernel::host::clock;
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::observe::Prefixes;
 use fullpipe_model::units::Duration;
-use push::Collector;
+use push::{Collector, Protocol};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -41,17 +46,22 @@ Examples:
   fullpipe export --listen 127.0.0.1:9999 --interval 5s
   fullpipe export --otlp http://127.0.0.1:4318     push to a collector of OpenTelemetry
   fullpipe export --labels workload,runtime        by pod, container or systemd unit
+  fullpipe export --labels namespace,pod-name      by pod, as the kubelet calls it
   fullpipe export --labels workload,site --prefixes sites.csv
+  fullpipe export --ring /var/lib/fullpipe/sockets  lost time with its recording, as exemplars
   fullpipe export --once                           look three times, print the metrics, and end")]
 pub struct Export {
     /// Address and port to listen on; with port 0 a free one, which is printed.
     /// 127.0.0.1:5607 without this and --otlp.
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Push the metrics each --interval to this collector, by OTLP over HTTP with JSON; a URL
-    /// without a path means /v1/metrics. Serves nothing then, unless --listen is there, too.
+    /// Push the metrics each --interval to this collector, by OTLP over HTTP; a URL without a path
+    /// means /v1/metrics. Serves nothing then, unless --listen is there, too.
     #[arg(long, value_name = "URL")]
     otlp: Option<Collector>,
+    /// How to encode what --otlp pushes.
+    #[arg(long, value_name = "PROTOCOL", default_value = "http/protobuf", requires = "otlp")]
+    otlp_protocol: Protocol,
     /// Allow an address that other machines reach: the metrics name processes and control groups,
     /// and there is neither TLS nor a password.
     #[arg(long)]
@@ -70,13 +80,17 @@ pub struct Export {
     /// `prefix,site[,provider,region]` for each prefix; the longest one counts.
     #[arg(long, value_name = "FILE", value_parser = prefixes::read)]
     prefixes: Option<Arc<Prefixes>>,
+    /// The folder of a recording that `record --sockets` keeps on this host: what lost time is told
+    /// with the part that has it, as exemplars.
+    #[arg(long, value_name = "DIR")]
+    ring: Option<PathBuf>,
     /// Look three times, print the metrics, and end.
     #[arg(long, conflicts_with_all = ["listen", "expose", "otlp"])]
     once: bool,
 }
 
 /// The labels of --labels, with what each tells of a connection.
-const LABELS: [(&str, GroupLabel, &str); 12] = [
+const LABELS: [(&str, GroupLabel, &str); 14] = [
     ("process", GroupLabel::Process, "The name of the process"),
     ("cgroup", GroupLabel::Cgroup, "Its control group"),
     ("port", GroupLabel::Port, "The lower one of both ports, if it is below those of clients"),
@@ -89,6 +103,8 @@ const LABELS: [(&str, GroupLabel, &str); 12] = [
     ("container", GroupLabel::Container, "The container's id"),
     ("runtime", GroupLabel::Runtime, "What runs the container: containerd, crio, docker or podman"),
     ("pod", GroupLabel::Pod, "The pod's id"),
+    ("namespace", GroupLabel::Namespace, "The namespace of Kubernetes that the pod is in"),
+    ("pod-name", GroupLabel::PodName, "The pod's name"),
     ("qos", GroupLabel::Qos, "The pod's quality of service: guaranteed, burstable or best_effort"),
     ("site", GroupLabel::Site, "Where the other end is, by --prefixes"),
     ("provider", GroupLabel::Provider, "Whose that site is, by --prefixes"),
@@ -142,7 +158,8 @@ impl Export {
             return Err(Failure::new(Kind::Usage, no_prefixes()));
         }
         let prefixes = prefixes.unwrap_or_default();
-        let exposition = Rc::new(Exposition::new(self.series_max, &labels, prefixes));
+        let ring = self.recording()?;
+        let exposition = Rc::new(Exposition::new(self.series_max, &labels, prefixes, ring));
         let mut sampler = Sampler { watch, exposition };
         sampler.look()?;
         if self.once {
@@ -158,6 +175,32 @@ impl Export {
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(self.serve(listen, sampler, &interrupt))
+    }
+
+    /// The folder of the recording, if one is named. The recorder may make it later.
+    fn recording(&self) -> Result<Option<PathBuf>, Failure> {
+        let Some(ring) = &self.ring else { return Ok(None) };
+        match Folder::open(ring).and_then(|folder| folder.names()) {
+            Ok(_) => {}
+            Err(cause) if cause.kind() == ErrorKind::NotFound => {
+                let place = ring.display();
+                remark(&either(
+                    format!(
+                        "{place}: nothing is recorded there yet; \
+                         `fullpipe record --sockets --ring {place}` does"
+                    ),
+                    format!(
+                        "{place}：那里尚无记录；请运行 `fullpipe record --sockets --ring {place}`"
+                    ),
+                ));
+            }
+            Err(cause) => {
+                let place = ring.display().to_string();
+                let error = HistoryError::Unreadable { place, cause };
+                return Err(Failure::new(Kind::Missing, Sentence::from(&error).of("export")));
+            }
+        }
+        Ok(Some(ring.clone()))
     }
 
     /// Where to listen, if it shall.
@@ -213,7 +256,10 @@ impl Export {
         let pushing = async {
             match &self.otlp {
                 Some(collector) => {
-                    push::push(collector, self.interval, || exposition.text()).await;
+                    push::push((collector, self.otlp_protocol), self.interval, || {
+                        exposition.text()
+                    })
+                    .await;
                 }
                 None => std::future::pending().await,
             }
@@ -274,8 +320,8 @@ impl Sampler {
         self.watch.look().map_err(run_failed)?;
         let now = clock::now();
         let watch = &self.watch;
-        self.exposition
-            .note(watch.connections(), now.since(before), |totals| totals.look(watch, now));
+        let took = now.since(before);
+        self.exposition.note(watch.connections(), (took, now), |totals| totals.look(watch, now));
         Ok(())
     }
 }

@@ -1,13 +1,16 @@
-//! Metrics as OpenMetrics text over HTTP: `GET /metrics`, and nothing else. `export`, `relay` and
-//! `serve` serve theirs by this.
+//! Metrics as text over HTTP: `GET /metrics`, and nothing else. `export`, `relay` and `serve` serve
+//! theirs by this: OpenMetrics to whoever asks for it by `Accept`, as Prometheus does, and
+//! otherwise the text format of Prometheus that came before it, which everything reads.
 //!
 //! Clients are strangers: none may keep a scraper out. A connection carries one request, which has
 //! to come soon, and lives for a bounded time however slowly its client reads. When all places are
 //! taken, the oldest client loses its place to the one that just came.
 
+mod prometheus_text;
+
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, VARY};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,8 +22,9 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, LocalSet, spawn_local};
 
-/// The media type of OpenMetrics.
+/// The media types of both formats.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What clients may take.
 #[derive(Clone, Copy)]
@@ -37,7 +41,7 @@ struct Bounds {
 const BOUNDS: Bounds =
     Bounds { clients: 64, request: Duration::from_secs(5), life: Duration::from_secs(15) };
 
-/// Gives the text that a scrape gets.
+/// Gives the metrics as OpenMetrics.
 pub type Text = Rc<dyn Fn() -> Pin<Box<dyn Future<Output = String>>>>;
 
 /// Serves until `ended` is ready.
@@ -107,7 +111,10 @@ async fn answer(stream: TcpStream, text: Text, request: Duration) {
 async fn respond(request: &Request<Incoming>, text: &Text) -> Response<Full<Bytes>> {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let (status, kind, body) = match (request.uri().path(), is_read) {
-        ("/metrics", true) => (StatusCode::OK, OPEN_METRICS, text().await),
+        ("/metrics", true) if asks_for_open_metrics(request.headers()) => {
+            (StatusCode::OK, OPEN_METRICS, text().await)
+        }
+        ("/metrics", true) => (StatusCode::OK, PROMETHEUS, prometheus_text::of(&text().await)),
         (_, false) => {
             (StatusCode::METHOD_NOT_ALLOWED, "text/plain", "GET /metrics is all there is\n".into())
         }
@@ -116,10 +123,29 @@ async fn respond(request: &Request<Incoming>, text: &Text) -> Response<Full<Byte
     let mut response = Response::new(Full::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
     if status == StatusCode::METHOD_NOT_ALLOWED {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
     }
     response
+}
+
+/// Whether one of the types that a client takes is that of OpenMetrics, by its name and not by `*`.
+fn asks_for_open_metrics(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let is_meant = parts
+            .next()
+            .is_some_and(|kind| kind.eq_ignore_ascii_case("application/openmetrics-text"));
+        // Of weight nothing: it is not taken (RFC 9110, 12.4.2).
+        let is_refused = parts.any(|part| {
+            let weight =
+                part.strip_prefix(['q', 'Q']).and_then(|rest| rest.trim().strip_prefix('='));
+            weight.is_some_and(|weight| weight.trim().parse() == Ok(0.0))
+        });
+        is_meant && !is_refused
+    })
 }
 
 #[cfg(test)]
@@ -128,7 +154,8 @@ mod tests {
     use std::net::SocketAddr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    const GET: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    const GET: &[u8] =
+        b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text\r\n\r\n";
     /// More than sockets hold, so that a client which does not read stops its answer.
     const LENGTH: usize = 32 << 20;
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -193,6 +220,24 @@ mod tests {
                 assert!(read_all(connect(address, first).await).await < LENGTH);
             });
         }
+    }
+
+    #[test]
+    fn open_metrics_is_for_those_who_ask_for_it() {
+        let asks = |accept: &'static str| {
+            let value = HeaderValue::from_static(accept);
+            asks_for_open_metrics(&HeaderMap::from_iter([(ACCEPT, value)]))
+        };
+        // What Prometheus 2.42 sends, and its agents.
+        assert!(asks(
+            "application/openmetrics-text;version=1.0.0,application/openmetrics-text;\
+             version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+        ));
+        assert!(asks("text/html, Application/OpenMetrics-Text; Q = 0.1"));
+        for other in ["*/*", "text/plain;version=0.0.4", "application/openmetrics-text;q=0", ""] {
+            assert!(!asks(other), "{other}");
+        }
+        assert!(!asks_for_open_metrics(&HeaderMap::new()));
     }
 
     #[test]

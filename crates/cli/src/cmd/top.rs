@@ -69,7 +69,7 @@ pub struct Top {
     #[arg(long, value_name = "ORDER", value_enum, default_value = "lost")]
     sort: Sort,
     /// Only these connections: peer ADDRESS, host ADDRESS, net ADDRESS/LENGTH, port N, portrange
-    /// N-M, pid N, process TEXT, cgroup TEXT, and, or, not, ( ).
+    /// N-M, pid N, process TEXT, cgroup TEXT, pod NAMESPACE/NAME, and, or, not, ( ).
     #[arg(long, value_name = "FILTER")]
     filter: Option<LiveFilter>,
     /// Only connections with this port at either end.

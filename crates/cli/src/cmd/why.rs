@@ -66,7 +66,7 @@ pub struct Why {
     #[arg(short = 'k', long, requires = "url")]
     insecure: bool,
     /// Only these connections: peer ADDRESS, host ADDRESS, net ADDRESS/LENGTH, port N, portrange
-    /// N-M, pid N, process TEXT, cgroup TEXT, and, or, not, ( ).
+    /// N-M, pid N, process TEXT, cgroup TEXT, pod NAMESPACE/NAME, and, or, not, ( ).
     #[arg(long, value_name = "FILTER")]
     filter: Option<LiveFilter>,
     /// Only connections of this process.

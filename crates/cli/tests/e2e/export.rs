@@ -5,7 +5,8 @@ use crate::need::Need;
 use crate::program::{Finished, Program, Running, until};
 use crate::top::StalledConnection;
 use crate::window::cgroup_mounts;
-use fullpipe_model::units::Duration;
+use fullpipe_kernel::host::clock;
+use fullpipe_model::units::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -21,7 +22,10 @@ pub const CASES: &[Case] = &[
     ("a_peer_is_told_by_its_prefix", &[], a_peer_is_told_by_its_prefix),
     ("addresses_that_others_reach_are_refused", &[], addresses_that_others_reach_are_refused),
     ("otlp_is_pushed_again_after_a_refusal", &[], otlp_is_pushed_again_after_a_refusal),
-    ("prometheus_scrapes_it", &[Need::Program("prometheus"), CURL], prometheus_scrapes_it),
+    ("otlp_is_protocol_buffers", &[Need::Program("protoc")], otlp_is_protocol_buffers),
+    ("prometheus_scrapes_it", SCRAPED, prometheus_scrapes_it),
+    ("lost_time_is_told_with_its_recording", SCRAPED, lost_time_is_told_with_its_recording),
+    ("each_scraper_gets_its_format", &[PROMTOOL, CURL], each_scraper_gets_its_format),
     (
         "alerts_and_dashboard_use_what_is_served",
         &[PROMTOOL],
@@ -32,6 +36,7 @@ pub const CASES: &[Case] = &[
 /// Control groups of version 2 can be made.
 const IN_GROUPS: &[Need] = &[Need::WindowAgent, Need::Program("python3")];
 const CURL: Need = Need::Program("curl");
+const SCRAPED: &[Need] = &[Need::Program("prometheus"), CURL];
 const PROMTOOL: Need = Need::Program("promtool");
 
 /// A stalled connection on a port that no client is given by the kernel.
@@ -198,9 +203,9 @@ fn addresses_that_others_reach_are_refused() {
 }
 
 /// An exporter on a free port, and its address.
-fn exporter(program: &Program) -> (Running, String) {
+fn exporter(program: &Program, more: &[&str]) -> (Running, String) {
     let arguments = ["export", "--listen", "127.0.0.1:0", "--interval", "200ms"];
-    let exporter = program.start(&mut program.command(&arguments));
+    let exporter = program.start(&mut program.command(&[&arguments[..], more].concat()));
     let mut address = None;
     until("the exporter says where it listens", Duration::from_secs(30), || {
         let told = exporter.err();
@@ -214,38 +219,55 @@ fn exporter(program: &Program) -> (Running, String) {
     (exporter, address.unwrap())
 }
 
-fn prometheus_scrapes_it() {
-    let (_stalled, port) = on_a_low_port();
-    let program = Program::new();
-    let (exporter, address) = exporter(&program);
-    let curl = |url: &str| program.start(&mut program.command_by(&["curl", "-si", url])).end().out;
-    assert!(curl(&format!("http://{address}/metrics")).contains("openmetrics-text"));
-    assert!(curl(&format!("http://{address}/other")).contains("404 Not Found"));
+/// Debian's Prometheus with a store of its own that scrapes an exporter, and its address.
+fn prometheus(program: &Program, exporter: &str) -> (Running, String) {
     program.file(
         "prometheus.yml",
         format!(
             "scrape_configs:\n  - job_name: fullpipe\n    scrape_interval: 1s\n    \
-             static_configs:\n      - targets: [\"{address}\"]\n"
+             static_configs:\n      - targets: [\"{exporter}\"]\n"
         ),
     );
     // A port that is free now: nobody else on loopback takes one by number.
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let listen = format!("--web.listen-address={free}");
     let prometheus = program.start(&mut program.command_by(&[
         "prometheus",
         "--config.file=prometheus.yml",
         "--storage.tsdb.path=data",
-        &listen,
+        "--enable-feature=exemplar-storage",
+        &format!("--web.listen-address={free}"),
     ]));
+    (prometheus, free.to_string())
+}
+
+/// The answer to a request, with its head.
+fn curl(program: &Program, words: &[&str]) -> String {
+    program.start(&mut program.command_by(&[&["curl", "-si"], words].concat())).end().out
+}
+
+/// The body of an answer.
+fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+}
+
+/// What Prometheus answers.
+fn asked(program: &Program, url: &str) -> Value {
+    serde_json::from_str(body(&curl(program, &[url]))).unwrap_or_default()
+}
+
+fn prometheus_scrapes_it() {
+    let (_stalled, port) = on_a_low_port();
+    let program = Program::new();
+    let (exporter, address) = exporter(&program, &[]);
+    assert!(curl(&program, &[&format!("http://{address}/other")]).contains("404 Not Found"));
+    let (prometheus, place) = prometheus(&program, &address);
     let query = format!(
-        "http://{free}/api/v1/query?query=sum(fullpipe_tcp_limited_seconds_total%7Bserver_port%3D%22{port}%22%7D)"
+        "http://{place}/api/v1/query?query=sum(fullpipe_tcp_limited_seconds_total%7Bserver_port%3D%22{port}%22%7D)"
     );
     // The time grows by what passes: two different values are two scrapes.
     let mut values = BTreeSet::new();
     until("Prometheus has two values", Duration::from_secs(120), || {
-        let answer = curl(&query);
-        let body = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
-        let json: Value = serde_json::from_str(body).unwrap_or_default();
+        let json = asked(&program, &query);
         if let Some(value) = json["data"]["result"][0]["value"][1].as_str() {
             values.insert(value.to_string());
         }
@@ -257,8 +279,84 @@ fn prometheus_scrapes_it() {
     assert_eq!(exporter.end().code, Some(130));
 }
 
+/// A bucket of lost time leads to the part of the recording that has such a connection, and `why`
+/// finds it there; Prometheus keeps the exemplar.
+fn lost_time_is_told_with_its_recording() {
+    let (stalled, port) = on_a_low_port();
+    let program = Program::new();
+    let (exporter, address) = exporter(&program, &["--ring", "ring"]);
+    assert!(exporter.err().contains("nothing is recorded there yet"), "{}", exporter.err());
+    let (prometheus, place) = prometheus(&program, &address);
+    let url = format!(
+        "http://{place}/api/v1/query_exemplars?query=fullpipe_tcp_connection_lost_ratio_bucket&\
+         start=2020-01-01T00:00:00Z&end=2100-01-01T00:00:00Z"
+    );
+    let ends = [stalled.writer.peer_addr().unwrap(), stalled.writer.local_addr().unwrap()];
+    let ports = ends.map(|end| end.port().to_string());
+    let mut found = Value::Null;
+    until("Prometheus has the exemplar", Duration::from_secs(240), || {
+        let record = ["record", "--sockets", "--ring", "ring", "--size", "5MB", "--for", "3s"];
+        assert_eq!(program.run(&record).code, Some(0));
+        let told = asked(&program, &url);
+        let all = told["data"].as_array().into_iter().flatten();
+        let all = all.flat_map(|series| series["exemplars"].as_array().into_iter().flatten());
+        let labels = ["network_local_port", "network_peer_port"];
+        let mut ours = all.filter(|one| {
+            let told = labels.map(|label| one["labels"][label].as_str().unwrap().to_owned());
+            ports.iter().all(|port| told.contains(port))
+        });
+        found = ours.next_back().cloned().unwrap_or_default();
+        found.is_object()
+    });
+    let part = found["labels"]["recording"].as_str().unwrap();
+    assert!(program.work().join("ring").join(part).exists(), "{found}");
+    // Its time is one of the recording's, and the share that was lost is what `why` finds then.
+    let seconds = found["timestamp"].as_f64().unwrap();
+    let now = clock::now() + clock::realtime_offset();
+    let ago = now.since(Instant::ZERO).as_secs_f64() - seconds + 3.0;
+    let ago = format!("-{}ms", (ago * 1e3) as u64);
+    let port = port.to_string();
+    let at = ["why", "--at", &ago, "--for", "6s", "--ring", "ring", "--port", &port, "--json"];
+    let then = program.run(&[&at[..], &["--loopback"]].concat());
+    let then = then.json();
+    assert!(!then["connections"].as_array().unwrap().is_empty(), "{then:#}");
+    let lost: f64 = found["value"].as_str().unwrap().parse().unwrap();
+    assert!((0.0..=1.0).contains(&lost), "{found}");
+    for running in [prometheus, exporter] {
+        running.signal(Signal::SIGTERM);
+        running.end();
+    }
+}
+
+/// OpenMetrics for whoever asks for it; for others the format before it, which `promtool` reads.
+fn each_scraper_gets_its_format() {
+    let (_stalled, port) = on_a_low_port();
+    let program = Program::new();
+    let (exporter, address) = exporter(&program, &[]);
+    let url = format!("http://{address}/metrics");
+    let new = curl(&program, &["-H", "Accept: application/openmetrics-text", &url]);
+    assert!(new.contains("application/openmetrics-text") && new.ends_with("# EOF\n"), "{new}");
+    let mut old = String::new();
+    until("there is time of the stalled one", Duration::from_secs(60), || {
+        old = curl(&program, &[&url]);
+        old.contains(&format!("server_port=\"{port}\""))
+    });
+    assert!(old.contains("content-type: text/plain; version=0.0.4"), "{old}");
+    program.file("metrics.txt", body(&old));
+    let mut promtool = program.command_by(&["promtool", "check", "metrics"]);
+    promtool.stdin(std::fs::File::open(program.work().join("metrics.txt")).unwrap());
+    let checked = program.start(&mut promtool).end();
+    assert!(!checked.err.contains("error while linting"), "{checked:?}");
+    assert!(matches!(checked.code, Some(0 | 3)), "{checked:?}");
+    exporter.signal(Signal::SIGTERM);
+    exporter.end();
+}
+
+/// What a collector answers: a status with headers, and a body of a type.
+type Answer<'a> = (&'a str, &'a str, &'a [u8]);
+
 /// Takes one request by HTTP, answers it, and returns its first line, headers and body.
-fn take_request(sink: &TcpListener, answer: &str) -> (String, Value) {
+fn take_request(sink: &TcpListener, (status, kind, told): Answer<'_>) -> (String, Vec<u8>) {
     let (stream, _) = sink.accept().unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60).into())).unwrap();
     let mut reader = BufReader::new(&stream);
@@ -272,9 +370,69 @@ fn take_request(sink: &TcpListener, answer: &str) -> (String, Value) {
     });
     let mut body = vec![0; length.expect("a length")];
     reader.read_exact(&mut body).unwrap();
-    let end = "Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
-    (&stream).write_all(format!("HTTP/1.1 {answer}\r\n{end}").as_bytes()).unwrap();
+    let length = told.len();
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n"
+    );
+    (&stream).write_all(&[answer.as_bytes(), told].concat()).unwrap();
+    (head, body)
+}
+
+/// Takes one request in JSON.
+fn take_json(sink: &TcpListener, status: &str) -> (String, Value) {
+    let (head, body) = take_request(sink, (status, "application/json", b"{}"));
     (head, serde_json::from_slice(&body).unwrap())
+}
+
+/// By default a push is Protocol Buffers, and so are a collector's answers. `protoc` reads it, by
+/// the definitions of opentelemetry-proto.
+fn otlp_is_protocol_buffers() {
+    const KIND: &str = "application/x-protobuf";
+    const SERVICE: &str = "opentelemetry/proto/collector/metrics/v1/metrics_service.proto";
+    const REQUEST: &str = "opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest";
+    // As protoc encodes a `google.rpc.Status`, and an `ExportMetricsServiceResponse`.
+    const BUSY: &[u8] = b"\x08\x0e\x12\x04full";
+    const DROPPED: &[u8] = b"\n\x0b\x08\x03\x12\x07too old";
+    let (_stalled, port) = on_a_low_port();
+    let sink = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", sink.local_addr().unwrap());
+    let program = Program::new();
+    let exporter =
+        program.start(&mut program.command(&["export", "--otlp", &url, "--interval", "200ms"]));
+    let (head, _) = take_request(&sink, ("503 Busy\r\nRetry-After: 1", KIND, BUSY));
+    assert!(head.starts_with("POST /v1/metrics HTTP/1.1\r\n"), "{head}");
+    assert!(head.to_ascii_lowercase().contains(&format!("content-type: {KIND}\r\n")), "{head}");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/opentelemetry-proto");
+    let (folder, mut told) = (folder.to_str().unwrap(), String::new());
+    let port = format!("int_value: {port}\n");
+    let is_there = (0..50).any(|_| {
+        let (_, body) = take_request(&sink, ("200 OK", KIND, DROPPED));
+        let name = program.file("pushed", body);
+        let mut protoc =
+            program.command_by(&["protoc", "-I", folder, "--decode", REQUEST, SERVICE]);
+        protoc.stdin(std::fs::File::open(program.work().join(name)).unwrap());
+        let decoded = program.start(&mut protoc).end();
+        assert_eq!(decoded.code, Some(0), "{decoded:?}");
+        told = decoded.out;
+        told.contains(&port)
+    });
+    assert!(is_there, "{told}");
+    for part in [
+        "key: \"service.name\"\n      value {\n        string_value: \"fullpipe\"",
+        "name: \"fullpipe_tcp_limited_seconds\"",
+        "is_monotonic: true",
+        "aggregation_temporality: AGGREGATION_TEMPORALITY_CUMULATIVE",
+        "name: \"fullpipe_tcp_connection_lost_ratio\"",
+        "explicit_bounds: 0.25",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let remarks = exporter.err();
+    assert!(remarks.contains("503") && remarks.contains("(full)"), "{remarks}");
+    assert!(remarks.contains("3 were rejected. too old"), "{remarks}");
+    exporter.signal(Signal::SIGTERM);
+    assert_eq!(exporter.end().code, Some(130));
 }
 
 /// The names and types are those of opentelemetry-proto's metrics.proto in the JSON encoding of
@@ -284,14 +442,14 @@ fn otlp_is_pushed_again_after_a_refusal() {
     let sink = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", sink.local_addr().unwrap());
     let program = Program::new();
-    let exporter =
-        program.start(&mut program.command(&["export", "--otlp", &url, "--interval", "200ms"]));
-    let (head, _) = take_request(&sink, "503 Service Unavailable\r\nRetry-After: 1");
+    let words = ["--otlp", &url, "--otlp-protocol", "http/json", "--interval", "200ms"];
+    let exporter = program.start(&mut program.command(&[&["export"], &words[..]].concat()));
+    let (head, _) = take_json(&sink, "503 Service Unavailable\r\nRetry-After: 1");
     assert!(head.starts_with("POST /v1/metrics HTTP/1.1\r\n"), "{head}");
     assert!(head.to_ascii_lowercase().contains("content-type: application/json\r\n"), "{head}");
     let mut held = BTreeSet::new();
     for _ in 0..50 {
-        let (_, document) = take_request(&sink, "200 OK");
+        let (_, document) = take_json(&sink, "200 OK");
         let resource = &document["resourceMetrics"][0];
         let attributes = resource["resource"]["attributes"].to_string();
         assert!(

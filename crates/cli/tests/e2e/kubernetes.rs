@@ -104,7 +104,10 @@ fn the_chart_renders_to_the_manifests() {
     let pod = &set["spec"]["template"]["spec"];
     assert_eq!(pod["securityContext"]["seLinuxOptions"]["type"], "spc_t");
     assert_eq!(pod["priorityClassName"], "high");
-    assert_eq!((pod["containers"].as_array().unwrap().len(), &pod["volumes"]), (1, &Value::Null));
+    let counts = ["containers", "volumes"].map(|name| pod[name].as_array().unwrap().len());
+    assert_eq!(counts, [1, 1]);
+    assert_eq!(pod["volumes"][0]["hostPath"]["path"], "/var/log/pods");
+    assert!(pod["containers"][0]["args"].as_array().unwrap().iter().all(|word| word != "--ring"));
     assert_eq!(check(&program, &["render", "export.prot=1"]).code, Some(1));
     assert_eq!(check(&program, &["render", "export.port=none"]).code, Some(1));
 }
@@ -123,17 +126,17 @@ fn a_plans_pod_is_one() {
 }
 
 /// A container as a runtime makes it of a container's and its pod's description: what it may do,
-/// see and write. `$0 CAPABILITIES "UNSHARE OPTIONS" GROUP RING MOUNT PROGRAM COMMAND..`
+/// see and write. `$0 CAPABILITIES "UNSHARE OPTIONS" GROUP "FOLDER:PLACE:MODE .." PROGRAM COMMAND..`
 const CONTAINER: &str = r#"set -eu
-capabilities=$1 spaces=$2 group=$3 ring=$4 at=$5 program=$6
-shift 6
+capabilities=$1 spaces=$2 group=$3 mounts=$4 program=$5
+shift 5
 [ -z "$group" ] || echo $$ > "$group/cgroup.procs"
-export capabilities ring at program
+export capabilities mounts program
 exec unshare --mount --cgroup $spaces sh -euc '
 root=$(mktemp -d)
 mount -t tmpfs tmpfs "$root"
 cd "$root"
-mkdir -p usr/bin usr/lib usr/share lib lib64 bin proc tmp ".$at"
+mkdir -p usr/bin usr/lib usr/share lib lib64 bin proc tmp
 touch usr/bin/fullpipe bin/setpriv
 mount --bind "$program" usr/bin/fullpipe
 mount --bind "$(command -v setpriv)" bin/setpriv
@@ -142,7 +145,13 @@ for libraries in usr/lib lib lib64; do mount --bind "/$libraries" "$libraries"; 
 mount -t proc proc proc
 mount --bind -o ro proc/sys proc/sys
 mount -o remount,bind,ro proc/sys
-[ -z "$ring" ] || mount --bind "$ring" ".$at"
+for one in $mounts; do
+  rest=${one#*:}
+  place=.${rest%:*}
+  mkdir -p "$place"
+  mount --bind "${one%%:*}" "$place"
+  [ "${one##*:}" = rw ] || mount -o remount,bind,ro "$place"
+done
 mount -o remount,ro .
 ip link set lo up
 exec chroot . /bin/setpriv --bounding-set="-all$capabilities" --inh-caps=-all "$@"' "$0" "$@"
@@ -157,6 +166,7 @@ struct Node {
 }
 
 const SENDER_POD: &str = "214f3ba8-4b69-4bdb-a7d5-5ecc73f04ae9";
+const POD: &str = "web-7d4b9c6f5-x2x9z";
 const PORT: u16 = 20_707;
 
 impl Node {
@@ -193,6 +203,10 @@ impl Node {
         let mut ready = String::new();
         BufReader::new(sender.0.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         assert_eq!(ready, "ready\n");
+        // As the kubelet makes it, and what stands beside it.
+        for folder in [format!("shop_{POD}_{SENDER_POD}"), "notes".into()] {
+            fs::create_dir_all(program.work().join("pods").join(folder)).unwrap();
+        }
         Node { program, spec: set["spec"]["template"]["spec"].clone(), sender }
     }
 
@@ -227,17 +241,22 @@ impl Node {
 
     /// A container of the pod, not started yet, that is told `words`.
     fn command(&self, name: &str, capabilities: &[String], words: &[&str]) -> Command {
-        let mounts = self.container(name)["volumeMounts"].as_array();
-        let mounted = mounts.map(|mounts| mounts[0]["mountPath"].as_str().unwrap());
-        let ring = self.program.work().join("ring");
-        fs::create_dir_all(&ring).unwrap();
-        let capabilities = capabilities.concat();
+        let mounts = self.container(name)["volumeMounts"].as_array().unwrap();
+        // A volume's folder on the node is the one of its name.
+        let mounts = mounts.iter().map(|mount| {
+            let [name, at] = ["name", "mountPath"].map(|key| mount[key].as_str().unwrap());
+            let folder = self.program.work().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            let mode = if mount["readOnly"] == true { "ro" } else { "rw" };
+            format!("{}:{at}:{mode}", folder.display())
+        });
+        let mounts: Vec<String> = mounts.collect();
+        let (mounts, capabilities) = (mounts.join(" "), capabilities.concat());
         let given = [
             capabilities.as_str(),
             self.spaces(),
             self.sender.1[7].to_str().unwrap(),
-            mounted.map_or("", |_| ring.to_str().unwrap()),
-            mounted.unwrap_or("/none"),
+            &mounts,
             self.program.binary().to_str().unwrap(),
             "/usr/bin/fullpipe",
         ];
@@ -256,7 +275,8 @@ fn the_containers_answer_for_the_node() {
     let all = node.capabilities("export");
     let arguments = node.arguments("export");
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let pods = format!("workload=\"{SENDER_POD}\",process_executable_name=\"python3\"");
+    let pods = format!("workload=\"{SENDER_POD}\",k8s_namespace_name=\"shop\"");
+    let pods = format!("{pods},k8s_pod_name=\"{POD}\",process_executable_name=\"python3\"");
     let pods = format!("{pods},server_port=\"{PORT}\",limit=\"receive");
     let nodes = format!("server_port=\"{own_port}\",limit=\"receive");
     scraped_as_the_probe_asks(&node, &words, [&pods, &nodes]);
@@ -313,9 +333,9 @@ fn recorded_by_the_nodes_name(node: &Node) {
     let recorded = node.program.start(&mut record).end();
     assert_eq!(recorded.code, Some(0), "{recorded:?}");
     let ring = words.iter().position(|word| *word == "--ring").unwrap();
-    let port = PORT.to_string();
-    let asked =
-        ["why", "--at", "-4s", "--for", "4s", "--ring", words[ring + 1], "--port", &port, "--json"];
+    let asked = ["why", "--at", "-4s", "--for", "4s", "--ring", words[ring + 1], "--loopback"];
+    let filter = format!("pod shop/{POD} and port {PORT}");
+    let asked = [&asked[..], &["--filter", &filter, "--json"]].concat();
     let told = node.program.start(&mut node.command("record", &all, &asked)).end();
     assert_eq!(told.code, Some(0), "{told:?}");
     let told = told.json();
@@ -327,6 +347,7 @@ fn recorded_by_the_nodes_name(node: &Node) {
     let sender = sender.unwrap_or_else(|| panic!("no sender: {told:#}"));
     let group = sender["process"]["cgroup"].as_str().unwrap();
     assert!(group.contains(&SENDER_POD.replace('-', "_")), "{group}");
+    assert_eq!(sender["process"]["pod"], serde_json::json!({"namespace": "shop", "name": POD}));
     let kept = fs::read_dir(node.program.work().join("ring")).unwrap().next().unwrap().unwrap();
     let packed = kept.path();
     let zcat = ["zcat", packed.to_str().unwrap()];
@@ -344,7 +365,7 @@ fn beside_a_container_of_the_pod(node: &Node) {
     let port = PORT.to_string();
     let given = format!("{USUAL},+sys_ptrace");
     let why = ["why", "--port", &port, "--for", "1s", "--json"];
-    let inner = [&["sh", "-c", CONTAINER, "beside"], &[&given, "", "", "", "/none", program][..]];
+    let inner = [&["sh", "-c", CONTAINER, "beside"], &[&given, "", "", "", program][..]];
     let words = [&["nsenter", "--net", "--target", &id], &inner.concat()[..]].concat();
     let words = [&words[..], &["/usr/bin/fullpipe"], &why].concat();
     let told = node.program.start(&mut node.program.command_by(&words)).end();

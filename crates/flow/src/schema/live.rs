@@ -29,6 +29,7 @@ type C = Column<LiveConnections>;
 const NO_ACCOUNT: &str = "this host receives, or its kernel is too old";
 const HIDDEN: &str = "it may not be known: another user's process";
 
+const NO_POD: &str = "it is in no pod, or this node does not say what that is called";
 const NO_SITE: &str = "no prefix has it, or none were given";
 const NO_MORE: &str = "the file does not say";
 
@@ -233,5 +234,15 @@ pub static LIVE_CONNECTIONS: &[C] = &[
     }),
     of_part("peer_region", "peer_site.region", NO_MORE, "in which region it is", |row| {
         site(row, |site| site.region.as_deref())
+    }),
+    of_part(
+        "pod_namespace",
+        "process.pod.namespace",
+        NO_POD,
+        "the namespace of Kubernetes that its pod is in",
+        |row| process(row, |process| process.pod.as_ref().map(|pod| pod.namespace.as_str())),
+    ),
+    of_part("pod_name", "process.pod.name", NO_POD, "its pod's name", |row| {
+        process(row, |process| process.pod.as_ref().map(|pod| pod.name.as_str()))
     }),
 ];

@@ -8,7 +8,7 @@ use crate::limit::{Candidate, Limit};
 use crate::schema::RunRow;
 use crate::{Analyzer, Config};
 use fullpipe_model::limit::End;
-use fullpipe_model::observe::{PeerSite, Process};
+use fullpipe_model::observe::{PeerSite, PodName, Process};
 use fullpipe_model::observe::{Phase, Reason, Sample, SocketMemory, TcpInfo, TcpState, Wait};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use serde_json::Value;
@@ -210,6 +210,7 @@ fn a_live_connection_in_json_is_its_table() {
         command: "nginx -g x".into(),
         cgroup: Some("/a".into()),
         container: None,
+        pod: None,
     };
     let answer = seen.answer().unwrap();
     assert!(answer.lifetime.is_some());
@@ -247,6 +248,7 @@ fn rows_of_workloads_say_what_they_are_of() {
     use crate::diagnosis::live::{WorkloadHour, WorkloadPart, WorkloadSum};
     let part = WorkloadPart {
         workload: Some("nginx.service".into()),
+        pod: Some(PodName { namespace: "shop".into(), name: "web-1".into() }),
         process: Some("nginx".into()),
         port: Some(443),
         site: Some(PeerSite { site: "fra1".into(), provider: None, region: Some("eu".into()) }),
@@ -254,8 +256,14 @@ fn rows_of_workloads_say_what_they_are_of() {
         owner: "client_host",
         cause: "receive_window",
     };
-    let hidden =
-        WorkloadPart { workload: None, process: None, port: None, site: None, ..part.clone() };
+    let hidden = WorkloadPart {
+        workload: None,
+        pod: None,
+        process: None,
+        port: None,
+        site: None,
+        ..part.clone()
+    };
     let second = Duration::from_secs;
     let sum =
         WorkloadSum { time: second(3), lost: second(2), bytes: Bytes::new(5), watched: second(60) };

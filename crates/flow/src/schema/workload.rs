@@ -21,6 +21,7 @@ impl Record for Workloads {
 
 type W = Column<Workloads>;
 
+const NO_POD: &str = "it is in no pod, or its node did not say what that is called";
 const ALL: &str = "it is of the whole host";
 
 fn part<'r>(
@@ -117,4 +118,10 @@ pub static WORKLOADS: &[W] = &[
         |row| Cell::micros(row.hour.of.is_none().then_some(row.sum.watched)),
     )
     .at(Place::Rows),
+    text("pod_namespace", NO_POD, "the namespace of Kubernetes that the pod is in", |row| {
+        part(row, |part| Some(&part.pod.as_ref()?.namespace))
+    }),
+    text("pod_name", NO_POD, "the pod's name", |row| {
+        part(row, |part| Some(&part.pod.as_ref()?.name))
+    }),
 ];

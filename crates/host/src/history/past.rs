@@ -22,7 +22,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// More than the longest part lasts, and what it takes to write one.
-const PART_MOST: Duration = Duration::from_secs(150);
+pub(super) const PART_MOST: Duration = Duration::from_secs(150);
 /// Looks at all sockets may be so far apart: one that comes after the time covers its end.
 const AROUND: Duration = Duration::from_secs(40);
 /// The machine's counters are read so often; those just outside the time tell of it, too.
@@ -145,6 +145,17 @@ fn refused(ring: &Path, cause: std::io::Error) -> HistoryError {
 
 /// Reads the lines of a part.
 fn read_part(folder: &Folder, name: &OsStr, history: &mut History) -> Result<(), String> {
+    lines_of(folder, name, |number, text| {
+        history.line(text).map_err(|error| format!("line {number}: {error}"))
+    })
+}
+
+/// Gives each line of a part with its number to `each`.
+pub(super) fn lines_of(
+    folder: &Folder,
+    name: &OsStr,
+    mut each: impl FnMut(u64, &str) -> Result<(), String>,
+) -> Result<(), String> {
     let file = folder.open_file(name).map_err(|error| error.to_string())?;
     let mut lines = BufReader::new(MultiGzDecoder::new(BufReader::new(file)).take(TEXT_MOST));
     let mut line = Vec::new();
@@ -154,8 +165,7 @@ fn read_part(folder: &Folder, name: &OsStr, history: &mut History) -> Result<(),
         if read.map_err(|error| error.to_string())? == 0 {
             break;
         }
-        let text = std::str::from_utf8(&line).map_err(|error| error.to_string())?;
-        history.line(text).map_err(|error| format!("line {number}: {error}"))?;
+        each(number, std::str::from_utf8(&line).map_err(|error| error.to_string())?)?;
     }
     Ok(())
 }

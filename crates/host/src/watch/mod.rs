@@ -22,6 +22,7 @@ pub use socket::{LastLook, SocketKey, WatchedSocket};
 use crate::settings::ThisHost;
 use fullpipe_kernel::network::netlink::Netlink;
 use fullpipe_kernel::network::netns::NetNs;
+use fullpipe_kernel::process::pods::PodNames;
 use fullpipe_kernel::process::processes::{self, Descriptor, SocketOwners};
 use fullpipe_kernel::socket::sock_diag::{HostSocket, SockDiag};
 use fullpipe_kernel::{Refused, host::clock};
@@ -90,6 +91,7 @@ pub struct Watch {
     owners: SocketOwners,
     owners_read: Option<Instant>,
     processes: HashMap<u32, Option<Arc<Process>>>,
+    pods: PodNames,
     hidden_namespaces: usize,
     looks: u64,
     kept: KeptLooks,
@@ -129,6 +131,7 @@ impl Watch {
             owners: SocketOwners::default(),
             owners_read: None,
             processes: HashMap::new(),
+            pods: PodNames::of_node(),
             hidden_namespaces,
             looks: 0,
             kept: KeptLooks::HISTORY,
@@ -275,7 +278,7 @@ impl Watch {
     fn find_owners(&mut self, now: Instant) {
         let was_just_read =
             self.owners_read.is_some_and(|read| now.since(read) < self.owners_again);
-        if self.name_owners() || was_just_read {
+        if self.name_owners(now) || was_just_read {
             return;
         }
         let start = clock::thread_cpu();
@@ -288,22 +291,29 @@ impl Watch {
         self.owners_again = OWNERS_AGAIN.max(spared);
         // A pid may belong to another process by now.
         self.processes.clear();
-        self.name_owners();
+        self.name_owners(now);
     }
 
     /// Gives busy connections the processes that were read; whether each has one then.
-    fn name_owners(&mut self) -> bool {
+    fn name_owners(&mut self, now: Instant) -> bool {
         let mut have_all = true;
         for socket in self.sockets.values_mut().filter(|socket| socket.lacks_process()) {
             let descriptor = socket.inode.and_then(|inode| self.owners.of(inode));
             socket.process = descriptor.and_then(|Descriptor { pid, .. }| {
                 let process = self.processes.entry(pid);
-                process.or_insert_with(|| processes::process(pid).map(Arc::new)).clone()
+                process.or_insert_with(|| named(pid, &mut self.pods, now)).clone()
             });
             have_all &= socket.process.is_some();
         }
         have_all
     }
+}
+
+/// The process with this id, with the name of its pod.
+fn named(pid: u32, pods: &mut PodNames, now: Instant) -> Option<Arc<Process>> {
+    let mut process = processes::process(pid)?;
+    pods.name(&mut process, now);
+    Some(Arc::new(process))
 }
 
 #[cfg(test)]

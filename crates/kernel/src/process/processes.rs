@@ -12,7 +12,7 @@ use std::fs;
 
 use fullpipe_model::observe::{Process, Workload};
 
-/// The process with this id; `None` if there is none any more.
+/// The process with this id, without its pod's name; `None` if there is none any more.
 pub fn process(pid: u32) -> Option<Process> {
     let [name, command, cgroup] =
         ["comm", "cmdline", "cgroup"].map(|file| fs::read(format!("/proc/{pid}/{file}")).ok());
@@ -21,7 +21,7 @@ pub fn process(pid: u32) -> Option<Process> {
     let cgroup = cgroup.and_then(|bytes| group(&String::from_utf8_lossy(&bytes)));
     let container = cgroup.as_deref().and_then(|path| Workload::of(path).container);
     let container = container.map(Into::into);
-    Some(Process { pid, name, command, cgroup, container })
+    Some(Process { pid, name, command, cgroup, container, pod: None })
 }
 
 /// A descriptor of a process.

@@ -12,6 +12,7 @@
 mod egress;
 mod line;
 mod memory;
+mod pod_name;
 mod prefixes;
 mod process;
 mod reasons;
@@ -25,6 +26,7 @@ mod workload;
 pub use egress::{Class, Egress, Qdisc};
 pub use line::{ParseSampleError, is_line};
 pub use memory::{ParseMemoryError, SocketMemory};
+pub use pod_name::PodName;
 pub use prefixes::{PeerSite, Prefixes, PrefixesError};
 pub use process::Process;
 pub use reasons::{Phase, Reason, Reasons, Wait};

@@ -1,5 +1,7 @@
 //! Who has a socket open.
 
+use super::PodName;
+
 /// A process that has a socket open.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Process {
@@ -15,4 +17,7 @@ pub struct Process {
     /// The container's id, if the name of its control group contains one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
+    /// What the pod that it is in is called, where this node says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<PodName>,
 }

@@ -189,7 +189,7 @@ fn pod<'p>(part: &'p str, above: &str) -> Option<(PodId<'p>, Option<PodQos>)> {
 }
 
 /// Whether a text is a pod's id: a UUID, or 32 digits of a pod that the kubelet has from a file.
-fn is_pod(text: &str, dash: char) -> bool {
+pub(super) fn is_pod(text: &str, dash: char) -> bool {
     const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
     if is_hex(text, 32) {
         return true;

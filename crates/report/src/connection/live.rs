@@ -135,7 +135,9 @@ fn explain(connection: &LiveConnection, layout: Layout) -> String {
     let (labels, language) = (layout.labels(), layout.language);
     let way = direction(answer.role, layout);
     let (peer, process) = (peer(connection), process(connection));
-    let title = format!("{} {way} {peer} ({process})", answer.local);
+    let pod = connection.process.as_ref().and_then(|process| process.pod.as_ref());
+    let pod = pod.map(|pod| format!(", {pod}")).unwrap_or_default();
+    let title = format!("{} {way} {peer} ({process}{pod})", answer.local);
     let mut lines = vec![layout.paint(Tone::Heading, &crate::table::escape::in_line(&title))];
     let mut line =
         |first: &str, words: &str| lines.push(paragraph::fill(first, words, layout.width));

@@ -2,12 +2,14 @@
 //!
 //! Names follow OpenTelemetry's semantic conventions where they have one, with the underscores of
 //! Prometheus: `process.executable.name`, `process.linux.cgroup`, `server.port`, `container.id`,
-//! `container.runtime`, `k8s.pod.uid`, `network.io.direction`. Units are seconds and bytes.
+//! `container.runtime`, `k8s.pod.uid`, `k8s.pod.name`, `k8s.namespace.name`,
+//! `network.io.direction`. Units are seconds and bytes.
 
+use super::exemplars::Exemplars;
 use fullpipe_host::totals::{Counters, Group, GroupLabel, Observation, Totals};
 use fullpipe_model::limit::Limit;
 use fullpipe_model::observe::Prefixes;
-use fullpipe_model::units::Duration;
+use fullpipe_model::units::{Duration, Instant};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
 use prometheus_client::metrics::MetricType;
@@ -16,6 +18,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bounds of the goodput's buckets in bytes a second: 100 kbit/s to 100 Gbit/s.
@@ -36,12 +39,24 @@ pub struct Exposition {
     connections: Gauge,
     busy: Gauge,
     look: Gauge<f64, std::sync::atomic::AtomicU64>,
+    /// Of the lost share.
+    exemplars: Option<Mutex<Exemplars>>,
 }
+
+/// The name of the lost share's histogram behind the registry's prefix, and the whole of it.
+const LOST_NAME: &str = "tcp_connection_lost_ratio";
+const LOST_WHOLE: &str = "fullpipe_tcp_connection_lost_ratio";
 
 impl Exposition {
     /// Nothing counted yet; at most `series_max` series in all, which `labels` tell apart; where
-    /// peers are is said by `prefixes`.
-    pub fn new(series_max: usize, labels: &[GroupLabel], prefixes: Arc<Prefixes>) -> Exposition {
+    /// peers are is said by `prefixes`. What lost time is told with its part of the recording in
+    /// the folder `ring`.
+    pub fn new(
+        series_max: usize,
+        labels: &[GroupLabel],
+        prefixes: Arc<Prefixes>,
+        ring: Option<PathBuf>,
+    ) -> Exposition {
         let totals = Totals::new(series_max.saturating_sub(FIXED_SERIES), labels, prefixes);
         let totals = Arc::new(Mutex::new(totals));
         let mut registry = Registry::with_prefix("fullpipe");
@@ -55,7 +70,7 @@ impl Exposition {
             goodput.clone(),
         );
         registry.register(
-            "tcp_connection_lost_ratio",
+            LOST_NAME,
             "Share of the time between two looks that a limit other than the path and the sending \
              application held a busy connection",
             lost.clone(),
@@ -70,14 +85,15 @@ impl Exposition {
         );
         let version = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The program", version);
-        Exposition { registry, totals, goodput, lost, connections, busy, look }
+        let exemplars = ring.map(|ring| Mutex::new(Exemplars::new(ring, &LOST)));
+        Exposition { registry, totals, goodput, lost, connections, busy, look, exemplars }
     }
 
-    /// Counts what a look found.
+    /// Counts what a look found at `now`.
     pub fn note(
         &self,
         connections: usize,
-        took: Duration,
+        (took, now): (Duration, Instant),
         look: impl FnOnce(&mut Totals) -> Vec<Observation>,
     ) {
         let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,14 +105,23 @@ impl Exposition {
         self.connections.set(i64::try_from(connections).unwrap_or(i64::MAX));
         self.busy.set(i64::try_from(observed.len()).unwrap_or(i64::MAX));
         self.look.set(took.as_secs_f64());
+        if let Some(exemplars) = &self.exemplars {
+            exemplars.lock().unwrap_or_else(PoisonError::into_inner).note(&observed, now);
+        }
     }
 
-    /// The text that a scrape gets.
+    /// The metrics as OpenMetrics.
     pub fn text(&self) -> String {
         let mut out = String::new();
         // A String takes everything.
         text::encode(&mut out, &self.registry).expect("a String takes any text");
-        out
+        match &self.exemplars {
+            Some(exemplars) => {
+                let exemplars = exemplars.lock().unwrap_or_else(PoisonError::into_inner);
+                exemplars.within(&out, LOST_WHOLE)
+            }
+            None => out,
+        }
     }
 }
 
@@ -184,6 +209,8 @@ const fn name(label: GroupLabel) -> &'static str {
         GroupLabel::Container => "container_id",
         GroupLabel::Runtime => "container_runtime",
         GroupLabel::Pod => "k8s_pod_uid",
+        GroupLabel::PodName => "k8s_pod_name",
+        GroupLabel::Namespace => "k8s_namespace_name",
         GroupLabel::Qos => "k8s_pod_qos_class",
         GroupLabel::Site => "peer_site",
         GroupLabel::Provider => "peer_provider",

@@ -1,16 +1,21 @@
-//! The served metrics as a document of OTLP (the OpenTelemetry protocol 1.x) in its JSON encoding.
+//! The served metrics as a document of OTLP (the OpenTelemetry protocol 1.x), in the encoding of
+//! Protocol Buffers or in its JSON.
 //!
 //! It is made from the OpenMetrics text, so both ways out have the same metrics. A counter keeps
 //! its name without `_total`, which OpenTelemetry's exporters for Prometheus put back. Labels get
-//! the names of the semantic conventions again, the version is the resource's. Integers of 64 bits
-//! are strings, as Protocol Buffers' JSON encoding has it.
+//! the names of the semantic conventions again, the version is the resource's. Both encodings are
+//! of the same [`message`].
+
+mod message;
 
 use fullpipe_model::units::Instant;
-use serde_json::{Value, json};
+use message::{
+    AnyValue, AttributeValue, CUMULATIVE, Exemplar, ExemplarValue, GaugePoints, HistogramPoint,
+    HistogramPoints, KeyValue, Metric, MetricData, Number, NumberPoint, Resource, ResourceMetrics,
+    Scope, ScopeMetrics, SumPoints,
+};
+pub use message::{ExportAnswer, ExportRequest, RpcStatus};
 use std::collections::HashMap;
-
-/// `AGGREGATION_TEMPORALITY_CUMULATIVE`: each value counts from its start.
-const CUMULATIVE: u8 = 2;
 
 /// Makes the documents, and remembers since when each series counts.
 pub struct Encoder {
@@ -45,6 +50,7 @@ struct Sample {
     suffix: String,
     labels: Labels,
     value: String,
+    exemplar: Option<Exemplar>,
 }
 
 impl Encoder {
@@ -54,103 +60,108 @@ impl Encoder {
     }
 
     /// The document of what `text`, OpenMetrics, says at `now`, a time since 1970.
-    pub fn document(&mut self, text: &str, now: Instant) -> Value {
+    pub fn document(&mut self, text: &str, now: Instant) -> ExportRequest {
         let families = families(text);
-        let metrics: Vec<Value> =
-            families.iter().filter_map(|family| self.metric(family, now)).collect();
+        let metrics = families.iter().filter_map(|family| self.metric(family, now)).collect();
         self.series.retain(|_, series| series.seen == now);
         self.last = now;
-        let mut resource = vec![attribute("service.name", "fullpipe")];
-        resource.push(attribute("service.version", env!("CARGO_PKG_VERSION")));
+        let mut attributes = vec![attribute("service.name", "fullpipe")];
+        attributes.push(attribute("service.version", env!("CARGO_PKG_VERSION")));
         let host = fullpipe_kernel::host::name();
         if !host.is_empty() {
-            resource.push(attribute("host.name", &host));
+            attributes.push(attribute("host.name", &host));
         }
-        json!({ "resourceMetrics": [{
-            "resource": { "attributes": resource },
-            "scopeMetrics": [{
-                "scope": { "name": "fullpipe.export", "version": env!("CARGO_PKG_VERSION") },
-                "metrics": metrics,
-            }],
-        }]})
+        let scope =
+            Scope { name: "fullpipe.export".into(), version: env!("CARGO_PKG_VERSION").into() };
+        let scope_metrics = vec![ScopeMetrics { scope: Some(scope), metrics }];
+        let resource = Some(Resource { attributes });
+        ExportRequest { resource_metrics: vec![ResourceMetrics { resource, scope_metrics }] }
     }
 
     /// `None` for what is no metric of OTLP, or has no values yet.
-    fn metric(&mut self, family: &OpenMetric, now: Instant) -> Option<Value> {
-        let (kind, mut data) = match family.kind.as_str() {
-            "counter" => ("sum", json!({ "isMonotonic": true })),
-            "gauge" => ("gauge", json!({})),
-            "histogram" => ("histogram", json!({})),
-            _ => return None,
-        };
-        if kind != "gauge" {
-            data["aggregationTemporality"] = json!(CUMULATIVE);
-        }
-        let points: Vec<Value> = match kind {
-            "histogram" => self.histograms(family, now),
-            _ => family.samples.iter().map(|sample| self.number(family, sample, now)).collect(),
-        };
-        if points.is_empty() {
+    fn metric(&mut self, family: &OpenMetric, now: Instant) -> Option<Metric> {
+        if family.samples.is_empty() {
             return None;
         }
-        data["dataPoints"] = points.into();
+        let data = match family.kind.as_str() {
+            "counter" => MetricData::Sum(SumPoints {
+                data_points: self.numbers(family, now),
+                aggregation_temporality: CUMULATIVE,
+                is_monotonic: true,
+            }),
+            "gauge" => MetricData::Gauge(GaugePoints { data_points: self.numbers(family, now) }),
+            "histogram" => MetricData::Histogram(HistogramPoints {
+                data_points: self.histograms(family, now),
+                aggregation_temporality: CUMULATIVE,
+            }),
+            _ => return None,
+        };
         let unit = match family.unit.as_str() {
             "seconds" => "s",
             "bytes" => "By",
             _ if family.name.ends_with("_bytes_per_second") => "By/s",
             _ => "1",
         };
-        let (name, description) = (&family.name, &family.help);
-        let mut metric = json!({ "name": name, "description": description, "unit": unit });
-        metric[kind] = data;
-        Some(metric)
+        let (name, description) = (family.name.clone(), family.help.clone());
+        Some(Metric { name, description, unit: unit.into(), data: Some(data) })
     }
 
-    fn number(&mut self, family: &OpenMetric, sample: &Sample, now: Instant) -> Value {
-        let mut point = point(&sample.labels, now);
-        match sample.value.parse::<i64>() {
-            Ok(_) => point["asInt"] = json!(sample.value),
-            Err(_) => point["asDouble"] = json!(double(&sample.value)),
+    fn numbers(&mut self, family: &OpenMetric, now: Instant) -> Vec<NumberPoint> {
+        family.samples.iter().map(|sample| self.number(family, sample, now)).collect()
+    }
+
+    fn number(&mut self, family: &OpenMetric, sample: &Sample, now: Instant) -> NumberPoint {
+        let value = match sample.value.parse() {
+            Ok(whole) => Number::AsInt(whole),
+            Err(_) => Number::AsDouble(double(&sample.value)),
+        };
+        // What a gauge says has no start.
+        let start = if family.kind == "counter" {
+            self.start(&family.name, &sample.labels, double(&sample.value), now)
+        } else {
+            Instant::ZERO
+        };
+        NumberPoint {
+            attributes: attributes(&sample.labels),
+            start_time_unix_nano: start.as_nanos(),
+            time_unix_nano: now.as_nanos(),
+            value: Some(value),
         }
-        if family.kind == "counter" {
-            let start = self.start(&family.name, &sample.labels, double(&sample.value), now);
-            point["startTimeUnixNano"] = json!(start.as_nanos().to_string());
-        }
-        point
     }
 
     /// The lines of a histogram count what is at or below a bound; OTLP's buckets count apart.
-    fn histograms(&mut self, family: &OpenMetric, now: Instant) -> Vec<Value> {
-        let mut points: Vec<(Labels, Value, u64)> = Vec::new();
+    fn histograms(&mut self, family: &OpenMetric, now: Instant) -> Vec<HistogramPoint> {
+        let mut points: Vec<(Labels, HistogramPoint, u64)> = Vec::new();
         for sample in &family.samples {
             let (bound, labels): (Labels, Labels) =
                 sample.labels.iter().cloned().partition(|(name, _)| name == "le");
             let index = points.iter().position(|(other, ..)| *other == labels);
             let index = index.unwrap_or_else(|| {
-                let mut point = point(&labels, now);
-                point["explicitBounds"] = json!([]);
-                point["bucketCounts"] = json!([]);
-                points.push((labels, point, 0));
+                let attributes = attributes(&labels);
+                let time_unix_nano = now.as_nanos();
+                let new = HistogramPoint { attributes, time_unix_nano, ..Default::default() };
+                points.push((labels, new, 0));
                 points.len() - 1
             });
             let (_, point, below) = &mut points[index];
             match (sample.suffix.as_str(), bound.first()) {
-                ("_sum", _) => point["sum"] = json!(double(&sample.value)),
-                ("_count", _) => point["count"] = json!(sample.value),
+                ("_sum", _) => point.sum = Some(double(&sample.value)),
+                ("_count", _) => point.count = sample.value.parse().unwrap_or_default(),
                 ("_bucket", Some((_, bound))) => {
                     let all: u64 = sample.value.parse().unwrap_or(*below);
-                    push(point, "bucketCounts", json!(all.saturating_sub(*below).to_string()));
+                    point.bucket_counts.push(all.saturating_sub(*below));
                     *below = all;
                     if bound != "+Inf" {
-                        push(point, "explicitBounds", json!(double(bound)));
+                        point.explicit_bounds.push(double(bound));
                     }
+                    point.exemplars.extend(sample.exemplar.clone());
                 }
                 _ => {}
             }
         }
         let with_start = points.into_iter().map(|(labels, mut point, count)| {
             let start = self.start(&family.name, &labels, count as f64, now);
-            point["startTimeUnixNano"] = json!(start.as_nanos().to_string());
+            point.start_time_unix_nano = start.as_nanos();
             point
         });
         with_start.collect()
@@ -167,8 +178,8 @@ impl Encoder {
     }
 }
 
-fn point(labels: &[Label], now: Instant) -> Value {
-    let attributes: Vec<Value> = labels
+fn attributes(labels: &[Label]) -> Vec<KeyValue> {
+    labels
         .iter()
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| {
@@ -180,32 +191,31 @@ fn point(labels: &[Label], now: Instant) -> Value {
                 "container_id" => "container.id",
                 "container_runtime" => "container.runtime",
                 "k8s_pod_uid" => "k8s.pod.uid",
+                "k8s_pod_name" => "k8s.pod.name",
+                "k8s_namespace_name" => "k8s.namespace.name",
                 "k8s_pod_qos_class" => "k8s.pod.qos_class",
                 "peer_site" => "peer.site",
                 "peer_provider" => "peer.provider",
                 "peer_region" => "peer.region",
                 "network_io_direction" => "network.io.direction",
+                "network_local_port" => "network.local.port",
+                "network_peer_port" => "network.peer.port",
                 other => other,
             };
             attribute(name, value)
         })
-        .collect();
-    json!({ "attributes": attributes, "timeUnixNano": now.as_nanos().to_string() })
+        .collect()
 }
 
-/// A port is a number, as the semantic conventions say.
-fn attribute(key: &str, value: &str) -> Value {
+/// A port is a whole number, as the semantic conventions say.
+fn attribute(key: &str, value: &str) -> KeyValue {
     let value = match (key, value.parse::<u16>()) {
-        ("server.port", Ok(_)) => json!({ "intValue": value }),
-        _ => json!({ "stringValue": value }),
+        ("server.port" | "network.local.port" | "network.peer.port", Ok(port)) => {
+            AttributeValue::IntValue(port.into())
+        }
+        _ => AttributeValue::StringValue(value.into()),
     };
-    json!({ "key": key, "value": value })
-}
-
-fn push(point: &mut Value, list: &str, value: Value) {
-    if let Some(list) = point[list].as_array_mut() {
-        list.push(value);
-    }
+    KeyValue { key: key.into(), value: Some(AnyValue { value: Some(value) }) }
 }
 
 fn double(text: &str) -> f64 {
@@ -219,7 +229,7 @@ fn families(text: &str) -> Vec<OpenMetric> {
     for line in text.lines() {
         let Some(descriptor) = line.strip_prefix("# ") else {
             if let Some(family) = families.last_mut() {
-                family.samples.extend(sample(&family.name, line));
+                family.samples.extend(sample(family, line));
             }
             continue;
         };
@@ -241,12 +251,31 @@ fn families(text: &str) -> Vec<OpenMetric> {
     families
 }
 
-/// `NAME_SUFFIX{LABEL="VALUE",..} VALUE`, of the metric `name`.
-fn sample(name: &str, line: &str) -> Option<Sample> {
+/// `NAME_SUFFIX{LABEL="VALUE",..} VALUE`, of the metric `family`. Behind buckets of a histogram,
+/// whose labels are ours alone, may be an exemplar: ` # {LABEL="VALUE",..} VALUE SECONDS`.
+fn sample(family: &OpenMetric, line: &str) -> Option<Sample> {
+    let is_bucket = family.kind == "histogram" && line.contains("_bucket{");
+    let exemplar = if is_bucket { line.split_once(" # {") } else { None };
+    let (line, exemplar) = exemplar.map_or((line, None), |(line, rest)| (line, Some(rest)));
     let (series, value) = line.rsplit_once(' ')?;
     let (full, labels) = series.split_once('{').unwrap_or((series, "}"));
-    let suffix = full.strip_prefix(name)?.to_string();
-    Some(Sample { suffix, labels: self::labels(labels), value: value.into() })
+    let suffix = full.strip_prefix(&family.name)?.to_string();
+    let exemplar = exemplar.and_then(self::exemplar);
+    Some(Sample { suffix, labels: self::labels(labels), value: value.into(), exemplar })
+}
+
+/// `LABEL="VALUE",..} VALUE SECONDS`.
+fn exemplar(text: &str) -> Option<Exemplar> {
+    let (labels, rest) = text.rsplit_once("} ")?;
+    let (value, seconds) = rest.split_once(' ')?;
+    let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
+    let nanos: u64 = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
+    let whole: u64 = whole.parse().ok()?;
+    Some(Exemplar {
+        filtered_attributes: attributes(&self::labels(labels)),
+        time_unix_nano: whole.checked_mul(1_000_000_000)?.checked_add(nanos)?,
+        value: Some(ExemplarValue::AsDouble(value.parse().ok()?)),
+    })
 }
 
 /// `LABEL="VALUE",..}`, with `\"`, `\\` and `\n` in values.
@@ -278,6 +307,9 @@ fn labels(text: &str) -> Labels {
 }
 
 #[cfg(test)]
+mod decoded;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use prometheus_client::encoding::text::encode;
@@ -286,17 +318,18 @@ mod tests {
     use prometheus_client::metrics::histogram::Histogram;
     use prometheus_client::registry::{Registry, Unit};
     use proptest::prelude::*;
-    use serde_json::Map;
+    use serde_json::{Map, Value, json};
 
-    fn at(seconds: u64) -> Instant {
+    pub(super) fn at(seconds: u64) -> Instant {
         Instant::from_nanos(seconds * 1_000_000_000)
     }
 
     /// The points of a metric, and the value that holds them.
-    fn metric<'a>(document: &'a Value, name: &str) -> &'a Map<String, Value> {
+    fn metric(document: &ExportRequest, name: &str) -> Map<String, Value> {
+        let document = serde_json::to_value(document).unwrap();
         let metrics = &document["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
         let mut metrics = metrics.as_array().unwrap().iter();
-        metrics.find(|metric| metric["name"] == name).unwrap().as_object().unwrap()
+        metrics.find(|metric| metric["name"] == name).unwrap().as_object().unwrap().clone()
     }
 
     #[test]
@@ -325,6 +358,25 @@ mod tests {
         assert_eq!(metric(&document, "taken")["histogram"], expected);
     }
 
+    #[test]
+    fn an_exemplar_of_a_bucket_is_the_points() {
+        let text = "# HELP a_b x.\n# TYPE a_b histogram\na_b_sum 3.5\na_b_count 2\n\
+            a_b_bucket{le=\"1.0\"} 1 # {recording=\"sockets-x.gz\",network_peer_port=\"7\"} 0.5 \
+            1800000000.25\na_b_bucket{le=\"+Inf\"} 2\n";
+        let document = Encoder::new(at(3)).document(text, at(5));
+        let point = &metric(&document, "a_b")["histogram"]["dataPoints"][0];
+        assert_eq!(point["bucketCounts"], json!(["1", "1"]));
+        let expected = json!([{
+            "filteredAttributes": [
+                { "key": "recording", "value": { "stringValue": "sockets-x.gz" } },
+                { "key": "network.peer.port", "value": { "intValue": "7" } },
+            ],
+            "timeUnixNano": "1800000000250000000",
+            "asDouble": 0.5,
+        }]);
+        assert_eq!(point["exemplars"], expected);
+    }
+
     /// A receiver takes the start for the time from which the value counts.
     #[test]
     fn a_series_that_fell_or_is_new_starts_at_the_last_document() {
@@ -333,14 +385,14 @@ mod tests {
         let mut starts = Vec::new();
         for (value, seconds) in [(5, 2), (7, 3), (2, 4), (2, 5)] {
             let document = encoder.document(&text(value), at(seconds));
-            let point = &metric(&document, "a_b")["sum"]["dataPoints"][0];
+            let point = metric(&document, "a_b")["sum"]["dataPoints"][0].clone();
             assert_eq!(point["asInt"], value.to_string());
             starts.push(point["startTimeUnixNano"].as_str().unwrap().to_string());
         }
         assert_eq!(starts, ["1000000000", "1000000000", "3000000000", "3000000000"]);
         encoder.document("# EOF\n", at(6));
         let document = encoder.document(&text(9), at(7));
-        let point = &metric(&document, "a_b")["sum"]["dataPoints"][0];
+        let point = metric(&document, "a_b")["sum"]["dataPoints"][0].clone();
         assert_eq!(point["startTimeUnixNano"], "6000000000", "it was gone meanwhile");
     }
 

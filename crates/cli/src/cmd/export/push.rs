@@ -3,17 +3,21 @@
 //! All values count from their start, so what a failed push had is in the next one: after a failure
 //! it waits, and then pushes what is so by then. Nothing piles up.
 
-use super::otlp::Encoder;
+use super::otlp::{Encoder, ExportAnswer, ExportRequest, RpcStatus};
 use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
+use clap::ValueEnum;
 use fullpipe_kernel::host::clock;
 use fullpipe_model::units::{Duration, Instant};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, USER_AGENT};
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT,
+};
 use hyper::{Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
+use prost::Message;
+use serde::de::DeserializeOwned;
 use std::hash::{BuildHasher, RandomState};
 use tokio::net::TcpStream;
 
@@ -82,6 +86,32 @@ impl std::str::FromStr for Collector {
     }
 }
 
+/// How documents are encoded, by the names of OpenTelemetry's `OTEL_EXPORTER_OTLP_PROTOCOL`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Protocol {
+    /// Protocol Buffers, which every collector reads
+    #[value(name = "http/protobuf")]
+    Protobuf,
+    /// JSON, which people read, too
+    #[value(name = "http/json")]
+    Json,
+}
+
+/// The media types of both.
+const PROTOBUF: &str = "application/x-protobuf";
+const JSON: &str = "application/json";
+
+impl Protocol {
+    /// The media type, and a document in it.
+    fn encode(self, document: &ExportRequest) -> (&'static str, Vec<u8>) {
+        match self {
+            Protocol::Protobuf => (PROTOBUF, document.encode_to_vec()),
+            // Names and numbers alone: there is nothing that JSON has no form of.
+            Protocol::Json => (JSON, serde_json::to_vec(document).unwrap_or_default()),
+        }
+    }
+}
+
 /// Why a push failed, and how long the collector wants to be left alone.
 #[derive(Debug)]
 struct Refused {
@@ -102,12 +132,17 @@ fn since_1970() -> Instant {
 
 /// Pushes what `text` gives, each `interval`, for ever. Says when it begins to fail and when it
 /// works again, not each time.
-pub async fn push(collector: &Collector, interval: Duration, text: impl Fn() -> String) {
+pub async fn push(
+    (collector, protocol): (&Collector, Protocol),
+    interval: Duration,
+    text: impl Fn() -> String,
+) {
     let mut encoder = Encoder::new(since_1970());
     let mut failures = 0;
     loop {
-        let body = encoder.document(&text(), since_1970());
-        let patience = tokio::time::timeout(PATIENCE.into(), post(collector, &body));
+        let document = encoder.document(&text(), since_1970());
+        let pushed = post(collector, protocol.encode(&document));
+        let patience = tokio::time::timeout(PATIENCE.into(), pushed);
         let outcome = patience
             .await
             .unwrap_or_else(|_| Err(Refused::by(format!("there is no answer after {PATIENCE}"))));
@@ -160,16 +195,19 @@ fn backoff(failures: u32, interval: Duration) -> Duration {
 }
 
 /// Pushes one document. `Some` is what the collector says about values that it dropped.
-async fn post(collector: &Collector, document: &Value) -> Result<Option<String>, Refused> {
+async fn post(
+    collector: &Collector,
+    (kind, body): (&'static str, Vec<u8>),
+) -> Result<Option<String>, Refused> {
     let stream = TcpStream::connect(&collector.address).await.map_err(Refused::by)?;
     let connected = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = connected.map_err(Refused::by)?;
     let mut request = Request::post(collector.target.clone())
-        .body(Full::<Bytes>::from(document.to_string()))
+        .body(Full::<Bytes>::from(body))
         .map_err(Refused::by)?;
     let headers = [
         (HOST, collector.authority.clone()),
-        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (CONTENT_TYPE, HeaderValue::from_static(kind)),
         (USER_AGENT, HeaderValue::from_static(concat!("fullpipe/", env!("CARGO_PKG_VERSION")))),
         (CONNECTION, HeaderValue::from_static("close")),
     ];
@@ -179,35 +217,42 @@ async fn post(collector: &Collector, document: &Value) -> Result<Option<String>,
         let (status, headers) = (response.status(), response.headers().clone());
         let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
         let body = body.map_err(Refused::by)?.to_bytes();
-        judge(status, headers.get(RETRY_AFTER), &body)
+        judge(status, &headers, &body)
     };
     // The connection moves the bytes; its errors also appear in the answer.
     let (answer, _) = tokio::join!(asking, connection);
     answer
 }
 
-fn judge(
-    status: StatusCode,
-    retry_after: Option<&HeaderValue>,
-    body: &[u8],
-) -> Result<Option<String>, Refused> {
-    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+/// What the collector says, in whichever of the two encodings: proxies answer in their own. A body
+/// that is neither says nothing.
+fn told<M: Message + Default + DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> M {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case(PROTOBUF) {
+        M::decode(body).unwrap_or_default()
+    } else {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+}
+
+fn judge(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Result<Option<String>, Refused> {
     if status.is_success() {
-        let partial = &answer["partialSuccess"];
-        // A number of 64 bits is a string, but not every collector knows.
-        let rejected = match &partial["rejectedDataPoints"] {
-            Value::String(count) => count.parse().unwrap_or(0),
-            count => count.as_u64().unwrap_or(0),
-        };
-        let why = partial["errorMessage"].as_str().unwrap_or_default();
+        let partial = told::<ExportAnswer>(headers, body).partial_success.unwrap_or_default();
+        let (rejected, why) = (partial.rejected_data_points, partial.error_message);
         return Ok((rejected > 0).then(|| format!("{rejected} were rejected. {why}")));
     }
+    let retry_after = headers.get(RETRY_AFTER);
     let seconds = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
     let hint = match status {
         StatusCode::NOT_FOUND => "; is it the address of OTLP by HTTP (port 4318 by default)?",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "; try the other --otlp-protocol",
         _ => "",
     };
-    let message = answer["message"].as_str().map(|text| format!(" ({text})")).unwrap_or_default();
+    let message = match told::<RpcStatus>(headers, body).message {
+        none if none.is_empty() => none,
+        text => format!(" ({text})"),
+    };
     let pause = seconds.map(|seconds| Duration::from_secs(seconds).min(PAUSE_MAX));
     Err(Refused { why: format!("the collector answers {status}{message}{hint}"), pause })
 }
@@ -215,6 +260,7 @@ fn judge(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn addresses_without_a_path_get_that_of_metrics() {
@@ -240,16 +286,55 @@ mod tests {
         assert!(backoff(1, Duration::from_secs(30)) >= Duration::from_secs(22));
     }
 
+    fn headers(kind: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))])
+    }
+
     #[test]
     fn an_answer_says_what_was_dropped_and_when_to_come_back() {
-        assert_eq!(judge(StatusCode::OK, None, b"{}").unwrap(), None);
-        let partial = br#"{"partialSuccess":{"rejectedDataPoints":"3","errorMessage":"too old"}}"#;
-        let dropped = judge(StatusCode::OK, None, partial).unwrap().unwrap();
-        assert!(dropped.contains('3') && dropped.contains("too old"), "{dropped}");
-        let (busy, seconds) = (StatusCode::SERVICE_UNAVAILABLE, HeaderValue::from_static("7"));
-        let refused = judge(busy, Some(&seconds), b"").unwrap_err();
+        let json = headers("application/json; charset=utf-8");
+        assert_eq!(judge(StatusCode::OK, &json, b"{}").unwrap(), None);
+        for count in ["\"3\"", "3"] {
+            let partial = format!(
+                r#"{{"partialSuccess":{{"rejectedDataPoints":{count},"errorMessage":"too old"}}}}"#
+            );
+            let dropped = judge(StatusCode::OK, &json, partial.as_bytes()).unwrap().unwrap();
+            assert!(dropped.contains('3') && dropped.contains("too old"), "{dropped}");
+        }
+        let busy = StatusCode::SERVICE_UNAVAILABLE;
+        let seconds = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static("7"))]);
+        let refused = judge(busy, &seconds, b"").unwrap_err();
         assert_eq!(refused.pause, Some(Duration::from_secs(7)));
-        let refused = judge(StatusCode::BAD_REQUEST, None, br#"{"message":"bad"}"#).unwrap_err();
+        let refused = judge(StatusCode::BAD_REQUEST, &json, br#"{"message":"bad"}"#).unwrap_err();
         assert!(refused.why.contains("400") && refused.why.contains("bad"), "{refused:?}");
+    }
+
+    /// The bytes are what protoc makes of `partial_success { rejected_data_points: 3
+    /// error_message: "too old" }`, and of a `google.rpc.Status` with code 3 and message "bad".
+    #[test]
+    fn an_answer_in_protocol_buffers_says_the_same() {
+        let kind = headers(PROTOBUF);
+        assert_eq!(judge(StatusCode::OK, &kind, b"").unwrap(), None);
+        let dropped = judge(StatusCode::OK, &kind, b"\n\x0b\x08\x03\x12\x07too old").unwrap();
+        assert_eq!(dropped.unwrap(), "3 were rejected. too old");
+        let refused = judge(StatusCode::BAD_REQUEST, &kind, b"\x08\x03\x12\x03bad").unwrap_err();
+        assert!(refused.why.contains("400") && refused.why.contains("(bad)"), "{refused:?}");
+    }
+
+    proptest! {
+        /// Whatever listens there answers whatever it likes.
+        #[test]
+        fn no_answer_is_trusted(
+            status in 200u16..600, is_protobuf: bool, body: Vec<u8>, length in 0usize..40,
+        ) {
+            let kind = headers(if is_protobuf { PROTOBUF } else { JSON });
+            let status = StatusCode::from_u16(status).unwrap();
+            // Begins as an answer does, so that more than the first byte is looked at.
+            let mut near = b"\n\x0b\x08\x03\x12\x07too old"[..length.min(13)].to_vec();
+            near.extend(&body);
+            for body in [body, near] {
+                prop_assert_eq!(judge(status, &kind, &body).is_ok(), status.is_success());
+            }
+        }
     }
 }

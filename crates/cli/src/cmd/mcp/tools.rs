@@ -119,7 +119,7 @@ impl AgentTool {
                     "filter": {
                         "type": "string",
                         "description": "select connections: peer ADDRESS, port N, pid N, process \
-                                        TEXT, cgroup TEXT, host, net, and, or, not, ( )",
+                                        TEXT, cgroup TEXT, pod TEXT, host, net, and, or, not, ( )",
                     },
                     "seconds": {"type": "integer", "minimum": 1, "maximum": 30, "default": 3},
                     "loopback": {"type": "boolean", "description": "connections within this host, too"},

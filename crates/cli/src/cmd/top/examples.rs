@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 fn process(pid: u32, name: &str, command: &str) -> Option<Arc<Process>> {
     let (name, command) = (name.into(), command.into());
-    Some(Arc::new(Process { pid, name, command, cgroup: None, container: None }))
+    Some(Arc::new(Process { pid, name, command, cgroup: None, container: None, pod: None }))
 }
 
 /// A sender that its send buffer limits.

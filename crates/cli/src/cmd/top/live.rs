@@ -73,6 +73,7 @@ pub fn facts(socket: &WatchedSocket) -> Vec<(&'static str, String)> {
         facts.extend(
             process.container.clone().map(|id| ("container", id.chars().take(12).collect())),
         );
+        facts.extend(process.pod.as_ref().map(|pod| ("pod", pod.to_string())));
     }
     facts
 }

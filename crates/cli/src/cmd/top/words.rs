@@ -245,6 +245,7 @@ pub fn fact(language: Language, english: &'static str) -> &'static str {
         (Language::Chinese, "namespace") => "命名空间",
         (Language::Chinese, "cgroup") => "控制组",
         (Language::Chinese, "container") => "容器",
+        (Language::Chinese, "pod") => "Pod",
         (Language::Chinese, "congestion control") => "拥塞控制",
         (Language::Chinese, "round trip") => "往返时间",
         (Language::Chinese, "congestion window") => "拥塞窗口",

@@ -7,7 +7,7 @@
 //! ends as its source, and half of one cannot be analysed.
 //!
 //! A connection of this host has a process and another end, too: [`LiveFilter`] adds
-//! `peer ADDRESS`, `pid N`, `process TEXT` and `cgroup TEXT`.
+//! `peer ADDRESS`, `pid N`, `process TEXT`, `cgroup TEXT` and `pod TEXT`.
 
 mod parse;
 
@@ -54,6 +54,8 @@ enum Condition {
     Process(String),
     /// A part of its control group's path.
     Cgroup(String),
+    /// A part of its pod's `NAMESPACE/NAME`, in lower case as these are.
+    Pod(String),
     /// A part of an address or of the process, in lower case.
     Text(String),
     Not(Box<Condition>),
@@ -241,6 +243,10 @@ impl Condition {
                 .process
                 .and_then(|process| process.cgroup.as_ref())
                 .is_some_and(|path| path.contains(part)),
+            Condition::Pod(part) => one
+                .process
+                .and_then(|process| process.pod.as_ref())
+                .is_some_and(|pod| pod.to_string().contains(part)),
             Condition::Text(part) => {
                 ends.iter().any(|end| end.to_string().contains(part)) || has_process(one, part)
             }
@@ -264,6 +270,7 @@ impl Condition {
             | Condition::Any
             | Condition::Process(_)
             | Condition::Cgroup(_)
+            | Condition::Pod(_)
             | Condition::Text(_)
             | Condition::Not(_) => false,
         }
@@ -315,6 +322,7 @@ impl fmt::Display for Condition {
             Condition::Pid(pid) => write!(f, "pid {pid}"),
             Condition::Process(part) => write!(f, "process {part}"),
             Condition::Cgroup(part) => write!(f, "cgroup {part}"),
+            Condition::Pod(part) => write!(f, "pod {part}"),
             Condition::Text(part) => f.write_str(part),
             Condition::Not(inner) => write!(f, "not {}", Operand(inner)),
             Condition::And(all) => joined(f, all, " and "),
@@ -346,6 +354,7 @@ fn joined(f: &mut fmt::Formatter<'_>, all: &[Condition], word: &str) -> fmt::Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_model::observe::PodName;
     use proptest::prelude::*;
 
     fn matches(filter: &str, a: &str, b: &str) -> bool {
@@ -414,6 +423,7 @@ mod tests {
             command: "Curl -T file https://10.0.0.2/".into(),
             cgroup: Some("/system.slice/app.service".into()),
             container: None,
+            pod: Some(PodName { namespace: "shop".into(), name: "web-7d4b9c6f5-x2x9z".into() }),
         }
     }
 
@@ -431,6 +441,9 @@ mod tests {
             ("process nginx", false),
             ("cgroup app.service and not pid 1", true),
             ("cgroup other", false),
+            ("pod shop/WEB-", true),
+            ("pod web-7d4b9c6f5-x2x9z", true),
+            ("pod shop/api or pod web/", false),
             ("peer 10.0.0.2", true),
             ("peer ::ffff:10.0.0.2", true),
             ("host ::ffff:10.0.0.1", true),

@@ -9,7 +9,7 @@ use std::str::{FromStr, SplitWhitespace};
 const MAX_DEPTH: u32 = 32;
 
 /// The words that have a meaning of their own; on a screen they are not searched for.
-const KEYWORDS: [&str; 19] = [
+const KEYWORDS: [&str; 20] = [
     "and",
     "&&",
     "or",
@@ -29,12 +29,13 @@ const KEYWORDS: [&str; 19] = [
     "pid",
     "process",
     "cgroup",
+    "pod",
 ];
 
 /// What begins a condition, as it is told to who wrote another word.
 const KNOWN_OF_CAPTURE: &str = "host, net, port, portrange, ip, ip6, not, (";
 const KNOWN_OF_LIVE: &str =
-    "host, peer, net, port, portrange, pid, process, cgroup, ip, ip6, not, (";
+    "host, peer, net, port, portrange, pid, process, cgroup, pod, ip, ip6, not, (";
 
 /// The words that are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,13 +163,14 @@ impl Parser<'_> {
             "net" => net(self.value(word)?),
             "port" => port(self.value(word)?).map(|port| Condition::Ports(port, port)),
             "portrange" => ports(self.value(word)?),
-            "peer" | "pid" | "process" | "cgroup" if self.dialect == Dialect::Capture => {
+            "peer" | "pid" | "process" | "cgroup" | "pod" if self.dialect == Dialect::Capture => {
                 Err(FilterProblem::LiveOnly(word.into()))
             }
             "peer" => address(self.value(word)?).map(|peer| Condition::Peer(peer.to_canonical())),
             "pid" => pid(self.value(word)?),
             "process" => Ok(Condition::Process(self.value(word)?.to_lowercase())),
             "cgroup" => Ok(Condition::Cgroup(self.value(word)?.to_owned())),
+            "pod" => Ok(Condition::Pod(self.value(word)?.to_lowercase())),
             "src" | "dst" if self.dialect == Dialect::Capture => {
                 Err(FilterProblem::OneDirection(word.into()))
             }

@@ -8,7 +8,7 @@
 use super::{History, LiveConnection, LookNote, PastAnswer, moved};
 use crate::account::{AccountPart, Cause};
 use fullpipe_model::limit::End;
-use fullpipe_model::observe::{PeerSite, Prefixes, Workload, is_server_port};
+use fullpipe_model::observe::{PeerSite, PodName, Prefixes, Workload, is_server_port};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub struct WorkloadHour {
 pub struct WorkloadPart {
     /// The pod, container or systemd unit, or `host`; `None` where the process is hidden.
     pub workload: Option<String>,
+    /// What the pod is called, where its node said so.
+    pub pod: Option<PodName>,
     /// The name of the process.
     pub process: Option<String>,
     /// The lower port of both, if it is a server's.
@@ -115,6 +117,7 @@ impl WorkloadHours {
         let low = answer.local.port().min(answer.remote.port());
         WorkloadPart {
             workload: group.map(|group| Workload::of(group).name().to_string()),
+            pod: process.and_then(|process| process.pod.clone()),
             process: process.map(|process| process.name.clone()),
             port: Some(low).filter(|port| is_server_port(*port)),
             site: self.prefixes.site(answer.remote.ip()).cloned(),

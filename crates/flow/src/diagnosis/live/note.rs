@@ -214,6 +214,7 @@ mod tests {
             command: "nginx: worker".into(),
             cgroup: Some("/system.slice/nginx.service".into()),
             container: None,
+            pod: None,
         };
         let qdisc = Qdisc {
             kind: "htb".into(),

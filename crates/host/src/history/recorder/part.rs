@@ -18,9 +18,11 @@ use fullpipe_model::law::KernelVersion;
 use fullpipe_model::observe::{Egress, Process, Sample, SocketEnds, SocketOptions};
 use fullpipe_model::units::Instant;
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::sync::Arc;
 
+/// What is compressed at a time.
+const BLOCK: usize = 64 << 10;
 /// Of how many new connections of a look it is read what their packets pass: each takes some 0.1
 /// ms.
 const EGRESS_MOST: usize = 8;
@@ -193,7 +195,9 @@ impl OpenPart {
     }
 
     fn compressed(&mut self, watch: &mut Watch) -> io::Result<Vec<u8>> {
-        let mut out = GzEncoder::new(Vec::new(), Compression::fast());
+        let out = GzEncoder::new(Vec::new(), Compression::fast());
+        // JSON comes by words, and each write clears all of the encoder's room.
+        let mut out = BufWriter::with_capacity(BLOCK, out);
         for host in &self.hosts {
             writeln!(out, "{host}")?;
         }
@@ -209,7 +213,7 @@ impl OpenPart {
             }
             writeln!(out, "{note}")?;
         }
-        out.finish()
+        out.into_inner().map_err(IntoInnerError::into_error)?.finish()
     }
 }
 

@@ -51,6 +51,7 @@ fn connection(acts: Acts, role: End) -> LiveConnection {
             command: String::new(),
             cgroup: None,
             container: None,
+            pod: None,
         }),
         uid: 0,
         peer_site: None,

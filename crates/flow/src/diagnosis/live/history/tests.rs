@@ -52,6 +52,7 @@ fn note(at: u64, cookie: u64, process: Option<&str>) -> String {
         command: String::new(),
         cgroup: None,
         container: None,
+        pod: None,
     });
     let socket = NotedSocket {
         namespace: "host".into(),
