@@ -58,7 +58,7 @@ def account(looks):
     busy = last["busy"] - (first["busy"] if len(looks) > 1 else 0)
     of = busy if len(looks) == 1 else time * 1000
     grown = {what: last[what] - (first[what] if len(looks) > 1 else 0) for what in ("rwnd", "sndbuf")}
-    least = min(look["minrtt"] for look in looks)
+    least = min((look["minrtt"] for look in looks if look["minrtt"]), default=0.0)
     return {"looks": len(looks), "time_s": time, "acked": last["acked"],
             "rate_bps": (last["acked"] - first["acked"]) * 8 / time if time > 0 else None,
             "rwnd_share": grown["rwnd"] / of if of else 0.0, "sndbuf_share": grown["sndbuf"] / of if of else 0.0,
@@ -120,7 +120,7 @@ def summary(rows):
     common.table(("log", "looks read", "transfers", "kernel: receive window", "rtt / least", "sent again", "right",
                   "fullpipe", "sure", "rate there and here"),
                  [(row["log"], f"{row.get('fullpipe_samples', 0)} of {row['samples']}", f"{one['ends'][0]}",
-                   f"{100 * one['rwnd_share']:.1f} %", f"{one['rtt_over_least']:.1f}", int(one["sent_again"]),
+                   f"{100 * one['rwnd_share']:.1f} %", f"{one['rtt_over_least'] or 0:.1f}", int(one["sent_again"]),
                    one.get("right") or "-",
                    ", ".join(f"{what} {100 * share:.0f} %" for what, share in one.get("shares", {}).items()) or "-",
                    one.get("confidence") or "-",
