@@ -72,6 +72,7 @@ def compared(name, result, connection, direction, looks):
     goodput = way["goodput_bps"] or 0
     row["goodput_is_right"] = abs(goodput - moved * 8e6 / time) <= 0.02 * max(goodput, 1)
     row["goodput_bps"], row["moved_bps"] = goodput, moved * 8e6 / time
+    row["bytes_are_right"] = way["unique_payload_bytes"] == moved
     row["rtt_is_right"] = direction == "upload" or (way["rtt"]["min_us"] or 0) == row["min_rtt_us"]
     limits = [one for one in connection["limits"] if one["direction"].startswith(
         "server" if direction == "download" else "client")]
@@ -118,7 +119,7 @@ def summary(rows):
     down = [row for row in read if row["direction"] == "download" and row["looks"] >= LEAST_LOOKS]
     up = [row for row in read if row["direction"] == "upload"]
     print(f"\n{len(down)} downloads of {LEAST_LOOKS} looks and more (reading, the same fields):\n")
-    print(f"* goodput within 2 %: {sum(row['goodput_is_right'] for row in down)}; least round trip equal: "
+    print(f"* bytes equal: {sum(row['bytes_are_right'] for row in down)}; goodput within 2 %: {sum(row['goodput_is_right'] for row in down)}; least round trip equal: "
           f"{sum(row['rtt_is_right'] for row in down)}")
     for what in COUNTED:
         errors = [abs(row["errors"][what]) for row in down]
@@ -139,7 +140,8 @@ def summary(rows):
     common.table(("other fields", "downloads", *[f"`{one}`" for one in firsts]),
                  [(text, sum(cells[(*key, one)] for one in firsts), *[cells[(*key, one)] or "" for one in firsts])
                   for key, text in opinions.items()])
-    print(f"{len(up)} uploads (the server is the receiver): goodput within 2 %: "
+    print(f"{len(up)} uploads (the server is the receiver): bytes equal: "
+          f"{sum(row['bytes_are_right'] for row in up)}; goodput within 2 %: "
           f"{sum(row['goodput_is_right'] for row in up)}; no limit named: "
           f"{sum(row['first'] == 'unknown' for row in up)}\n")
     for row in down:

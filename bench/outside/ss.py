@@ -70,7 +70,7 @@ def texts(fetched):
     folder = common.folder_of(fetched, HARSH)
     for path in sorted(folder.rglob("sender-ss.txt")):
         yield str(path.parent.relative_to(folder / "data")), path.read_text(encoding="utf-8")
-    source = (common.folder_of(fetched, ONE_LOOK) / "test/testSsParser.js").read_text(encoding="utf-8")
+    source = (common.folder_of(fetched, ONE_LOOK) / "test/seed.js").read_text(encoding="utf-8")
     yield "mouse-elephant", re.search(r"return `\n(.*?)`", source, re.DOTALL)[1]
 
 
