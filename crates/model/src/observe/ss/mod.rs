@@ -139,11 +139,6 @@ impl SsLogReader {
     /// # Errors
     /// It is a line of ss, and something in it cannot be read.
     pub fn line(&mut self, line: &str) -> Result<(), ParseSsError> {
-        if let Some(stamp) = stamp::read(line) {
-            self.stamp(stamp);
-            self.begin();
-            return Ok(());
-        }
         // Where each line has a stamp, a look begins as in a log without: with a header, or with a
         // socket that the look has already.
         let line = match stamped(line) {
@@ -153,7 +148,10 @@ impl SsLogReader {
             }
             None => line,
         };
-        if is_header(line) {
+        if let Some(stamp) = stamp::read(line) {
+            self.stamp(stamp);
+            self.begin();
+        } else if is_header(line) {
             self.begin();
         } else if let Some((sample, rest)) = socket(line)? {
             self.socket(sample, rest)?;
@@ -273,9 +271,9 @@ fn last_of_each(samples: Vec<Sample>) -> Vec<Sample> {
         .collect()
 }
 
-/// The stamp in front of a line of ss, and the line: `1764464829.25 ESTAB 0 0 ..`, as moreutils' `ts`
-/// and the like write it. What a line without a stamp begins with is none: the line is of ss as it
-/// is, or the rest would be no line of ss.
+/// The stamp in front of a line of ss, and the line: `1764464829.25 ESTAB 0 0 ..`, as `ts` of
+/// moreutils and the like write it. What a line without a stamp begins with is none: the line is of
+/// ss as it is, or the rest would be no line of ss.
 fn stamped(line: &str) -> Option<(Stamp, &str)> {
     let (stamp, rest) = stamp::in_front(line).find(|(_, rest)| is_of_ss(rest))?;
     // `ss state established` begins with what waits to be read, which may be as large as a time.
@@ -284,7 +282,8 @@ fn stamped(line: &str) -> Option<(Stamp, &str)> {
 
 /// Whether a line without its stamp may be one of ss.
 fn is_of_ss(line: &str) -> bool {
-    line.starts_with([' ', '\t']) || is_header(line) || socket(line) != Ok(None)
+    let is_detail = line.starts_with([' ', '\t']) && line.contains(':');
+    is_detail || is_header(line) || socket(line) != Ok(None)
 }
 
 /// The socket of a line and what follows its ends; `None` where the line is not a connection's.

@@ -153,7 +153,7 @@ fn the_times_of_looks_are_their_stamps() {
     assert_eq!(log.samples[1].at.since(log.samples[0].at), Duration::from_secs(1));
 }
 
-/// What `ts FORMAT` prints, at seconds after the first minute of 2025-11-30, for each line of `text`.
+/// What `ts FORMAT` prints for each line of `text`, all in the same second of 2025-11-30.
 fn with_stamps_in_front(text: &str, second: u64, format: fn(u64) -> String) -> String {
     text.lines().map(|line| format!("{} {line}\n", format(second))).collect()
 }
@@ -209,6 +209,12 @@ fn what_a_line_begins_with_is_no_stamp_where_the_rest_is_no_line_of_ss() {
     let ends = ENDS.replace("ESTAB 0 ", "123456789 ");
     let log = read(&format!("{ends}\n\t cubic rto:204\n")).unwrap();
     assert_eq!((log.clock, log.samples[0].rqueue), (SsClock::None, Bytes::new(123_456_789)));
+    // What stands behind the time of a line of its own is no line of ss.
+    for line in ["2025-11-30 01:07:09  UTC", "Sun Nov  2 01:07:09 UTC 2025", "01:07:09 AM"] {
+        assert_eq!(stamped(line), None, "{line}");
+        let log = read(&format!("{line}\n{}", look(1))).unwrap();
+        assert_eq!((log.clock, log.samples.len()), (SsClock::Stamps, 1), "{line}");
+    }
     let text = with_stamps_in_front("Welcome to Nov 30\n12 monkeys", 1, |_| "1764460800".into());
     assert!(!is_log(text.as_bytes()));
     assert_eq!(read(&text), Err(ParseSsError::NoSockets));
@@ -259,7 +265,8 @@ fn a_log_is_told_from_other_files() {
 }
 
 /// Words of ss in any order, with numbers and what does not belong there.
-const WORDS: &str = "([\\t ]?(ESTAB|cubic|rtt:|busy:|skmem:\\(|timer:\\(on,|[0-9]{1,20}|\
+const WORDS: &str = "(1764464829.25 |Nov 30 01:07:09 |\\[2025-11-30 01:07:09\\] )?\
+    ([\\t ]?(ESTAB|cubic|rtt:|busy:|skmem:\\(|timer:\\(on,|[0-9]{1,20}|\
     [0-9.:/,ms%()]{1,12}|192.0.2.1:80|\\PC{0,4}) ?){0,12}";
 
 proptest! {
