@@ -160,6 +160,18 @@ pub struct FileRing {
     /// The one that is being written, and what it has by now.
     open: Option<(Pending, RingFile)>,
     next: u64,
+    /// The folder was made for it.
+    is_made: bool,
+}
+
+impl Drop for FileRing {
+    /// Takes a folder back that was made for nothing.
+    fn drop(&mut self) {
+        if self.is_made && self.complete.is_empty() {
+            // Only an empty one goes.
+            let _ = std::fs::remove_dir(self.folder.path());
+        }
+    }
 }
 
 impl FileRing {
@@ -177,6 +189,7 @@ impl FileRing {
     }
 
     fn in_folder(path: &Path, most: Bytes) -> io::Result<FileRing> {
+        let is_made = !path.try_exists()?;
         std::fs::create_dir_all(path)?;
         let folder = Folder::open(path)?;
         let mut complete = Vec::new();
@@ -188,7 +201,7 @@ impl FileRing {
         }
         complete.sort_by_key(|file| file.number);
         let next = complete.last().map_or(1, |file| file.number + 1);
-        Ok(FileRing { folder, most, complete: complete.into(), open: None, next })
+        Ok(FileRing { folder, most, complete: complete.into(), open: None, next, is_made })
     }
 
     /// Begins a file, once there is room for as much as it may take.
@@ -263,6 +276,25 @@ fn not_written(path: &Path, cause: io::Error) -> RecordError {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_ring_that_kept_nothing_leaves_no_folder_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let (made, there) = (folder.path().join("made"), folder.path().join("there"));
+        std::fs::create_dir(&there).unwrap();
+        for path in [&made, &there] {
+            let mut ring = FileRing::begin(path, Bytes::new(800)).unwrap();
+            ring.write(b"begun").unwrap();
+            assert!(path.exists());
+        }
+        assert!(!made.exists(), "what was made for it goes");
+        assert!(there.exists(), "what was there before stays");
+        let mut ring = FileRing::begin(&made, Bytes::new(800)).unwrap();
+        ring.write(b"kept").unwrap();
+        ring.complete().unwrap();
+        drop(ring);
+        assert!(made.exists(), "what has a recording stays");
+    }
 
     /// What is in the folder, but for what was there before and is none of the ring's.
     fn sizes(path: &Path) -> u64 {

@@ -98,11 +98,15 @@ fn sharing(cause: Sharing) -> String {
 
 fn timeouts(cause: Timeouts) -> String {
     let Timeouts { count, time, part } = cause;
-    let times = if count == 1 { "once".into() } else { format!("{count} times") };
+    let times = times(count);
     format!(
         "retransmission timeouts: {times} the sender waited for its timer, {time} in all ({:.0} % of the time)",
         part * 100.0
     )
+}
+
+pub(super) fn times(count: u64) -> String {
+    if count == 1 { "once".into() } else { format!("{count} times") }
 }
 
 fn idle_restart(cause: IdleRestart) -> String {

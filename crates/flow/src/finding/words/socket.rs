@@ -1,6 +1,6 @@
 //! What a socket and its host's settings show behind a limit.
 
-use super::packets::reordering;
+use super::packets::{reordering, times};
 use crate::diagnosis::{Allowed, SSH_CHANNEL, SocketCause};
 use fullpipe_model::units::Bytes;
 
@@ -48,12 +48,16 @@ pub(super) fn claim(cause: &SocketCause) -> String {
             "TCP_NOTSENT_LOWAT lets {lowat:#} wait unsent, less than is in flight ({in_flight})"
         ),
         SocketCause::Reordering { needless, again } => reordering(needless, again),
+        SocketCause::Timeouts { count: 1, rto } => {
+            format!("one retransmission timeout; the timer is at {rto}")
+        }
         SocketCause::Timeouts { count, rto } => {
             format!("{count} retransmission timeouts; the timer is at {rto}")
         }
         SocketCause::IdleRestart { count, most } => format!(
-            "{count} times the congestion window fell after a pause (from up to {most} segments) \
-             and had to grow again"
+            "{} the congestion window fell after a pause (from up to {most} segments) and had to \
+             grow again",
+            times(count)
         ),
         SocketCause::SmallSegments { size, path_mtu: Some(mtu) } => {
             format!("segments carry {size:#} at most (the path's MTU is taken to be {mtu})")
@@ -84,4 +88,23 @@ fn at_its_largest(sysctl: &str, largest: Bytes, allowed: Option<Allowed>) -> Str
 
 fn at_most(allowed: Option<Allowed>) -> String {
     allowed.map_or(String::new(), |Allowed { rate, rtt }| format!(", at most {rate} over {rtt}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_model::units::Duration;
+
+    #[test]
+    fn one_of_a_kind_is_told_as_one() {
+        for (count, timeouts, restarts) in [
+            (1, "one retransmission timeout; the timer", "once the congestion window fell"),
+            (2, "2 retransmission timeouts; the timer", "2 times the congestion window fell"),
+        ] {
+            let told = claim(&SocketCause::Timeouts { count, rto: Duration::from_millis(204) });
+            assert!(told.starts_with(timeouts), "{told}");
+            let told = claim(&SocketCause::IdleRestart { count: count.into(), most: 42 });
+            assert!(told.starts_with(restarts), "{told}");
+        }
+    }
 }

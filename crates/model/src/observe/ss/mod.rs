@@ -8,7 +8,8 @@
 //! congestion control has none.
 //!
 //! [`SsLogReader`] takes lines: `line` for each, then `finish`. Times are those of the stamps
-//! between the looks ([`SsLog::clock`] says which there are), or of a steady `every`.
+//! between the looks or in front of their lines, as `ss -tin | ts` writes them ([`SsLog::clock`]
+//! says which there are), or of a steady `every`.
 
 mod fields;
 mod stamp;
@@ -48,7 +49,7 @@ pub enum ParseSsError {
 /// What tells the times of the looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SsClock {
-    /// A stamp before each look.
+    /// A stamp before each look, or in front of its lines.
     Stamps,
     /// The user, who says how far apart they are.
     Every,
@@ -74,7 +75,10 @@ pub fn is_log(opening: &[u8]) -> bool {
     // A character may be cut at the end.
     let whole = opening.iter().rposition(|byte| *byte == b'\n').map_or(opening.len(), |at| at + 1);
     let Ok(text) = std::str::from_utf8(&opening[..whole]) else { return false };
-    text.lines().any(|line| is_header(line) || matches!(socket(line), Ok(Some(_))))
+    text.lines().any(|line| {
+        let line = stamped(line).map_or(line, |(_, rest)| rest);
+        is_header(line) || matches!(socket(line), Ok(Some(_)))
+    })
 }
 
 /// Whether a file that begins with these bytes may yet turn out to be a log: it is text.
@@ -135,8 +139,18 @@ impl SsLogReader {
     /// # Errors
     /// It is a line of ss, and something in it cannot be read.
     pub fn line(&mut self, line: &str) -> Result<(), ParseSsError> {
+        // Where each line has a stamp, a look begins as in a log without: with a header, or with a
+        // socket that the look has already.
+        let line = match stamped(line) {
+            Some((stamp, rest)) => {
+                self.stamp(stamp);
+                rest
+            }
+            None => line,
+        };
         if let Some(stamp) = stamp::read(line) {
             self.stamp(stamp);
+            self.begin();
         } else if is_header(line) {
             self.begin();
         } else if let Some((sample, rest)) = socket(line)? {
@@ -152,7 +166,6 @@ impl SsLogReader {
         self.has_fractions |= stamp.has_fraction;
         let last = self.now.unwrap_or(Instant::ZERO);
         self.now = Some(stamp.after(last));
-        self.begin();
     }
 
     /// Ends a look. The next socket begins another one.
@@ -256,6 +269,21 @@ fn last_of_each(samples: Vec<Sample>) -> Vec<Sample> {
     all.filter(|(at, one)| last.get(&(one.local, one.remote)) == Some(at))
         .map(|(_, sample)| sample)
         .collect()
+}
+
+/// The stamp in front of a line of ss, and the line: `1764464829.25 ESTAB 0 0 ..`, as `ts` of
+/// moreutils and the like write it. What a line without a stamp begins with is none: the line is of
+/// ss as it is, or the rest would be no line of ss.
+fn stamped(line: &str) -> Option<(Stamp, &str)> {
+    let (stamp, rest) = stamp::in_front(line).find(|(_, rest)| is_of_ss(rest))?;
+    // `ss state established` begins with what waits to be read, which may be as large as a time.
+    (socket(line) == Ok(None)).then_some((stamp, rest))
+}
+
+/// Whether a line without its stamp may be one of ss.
+fn is_of_ss(line: &str) -> bool {
+    let is_detail = line.starts_with([' ', '\t']) && line.contains(':');
+    is_detail || is_header(line) || socket(line) != Ok(None)
 }
 
 /// The socket of a line and what follows its ends; `None` where the line is not a connection's.

@@ -1,8 +1,9 @@
-//! A line that says when the next look was taken: what `date` prints.
+//! A line that says when the next look was taken: what `date` prints. Or the same in front of a
+//! line, as `ts` of moreutils writes it.
 //!
 //! `date` in English, `date -Iseconds` and `-Ins`, `date +%s` with or without a fraction, `date
-//! +%T`. Names of time zones are passed over: only the time between looks counts, and a log is of
-//! one zone.
+//! +%T`; in front of a line also in brackets, and without a year (`Nov 30 01:07:09`). Names of time
+//! zones are passed over: only the time between looks counts, and a log is of one zone.
 
 use crate::units::{Duration, Instant};
 
@@ -45,6 +46,24 @@ pub(super) fn read(line: &str) -> Option<Stamp> {
     })
 }
 
+/// What may be a stamp in front of a line, each with what stands behind it and one space: the first
+/// words, the first two, and so on. A year may stand behind the time.
+pub(super) fn in_front(line: &str) -> impl Iterator<Item = (Stamp, &str)> {
+    /// `Sun 30 Nov 2025 01:07:09 AM UTC` has the most.
+    const WORDS: usize = 7;
+    let first = line.split(' ').next().unwrap_or(line).trim_start_matches('[');
+    let may_be = first.starts_with(|one: char| one.is_ascii_digit())
+        || month_of(first).is_some()
+        || WEEKDAYS.iter().any(|day| first.starts_with(day));
+    let ends = line.match_indices(' ').take(if may_be { WORDS } else { 0 });
+    ends.filter_map(|(at, _)| {
+        let words = line[..at].trim_start_matches('[').trim_end_matches([':', ']']);
+        Some((read(words)?, &line[at + 1..]))
+    })
+}
+
+const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
 /// Seconds since 1970, with or without a fraction: at least nine digits, so that no count is one.
 fn of_epoch(line: &str) -> Option<Stamp> {
     let (seconds, fraction) = split_fraction(line);
@@ -83,8 +102,11 @@ fn of_date(line: &str) -> Option<Stamp> {
     if let Some(half) = half {
         time.hours = time.hours % 12 + half;
     }
-    stamp(days(year?, month?, day?)?, time)
+    stamp(days(year.unwrap_or(NO_YEAR), month?, day?)?, time)
 }
+
+/// The year of a date that names none: one with a 29th of February.
+const NO_YEAR: u64 = 1972;
 
 fn stamp(days: u64, time: TimeOfDay) -> Option<Stamp> {
     let TimeOfDay { hours, minutes, seconds, nanos, has_fraction, east } = time;

@@ -153,6 +153,73 @@ fn the_times_of_looks_are_their_stamps() {
     assert_eq!(log.samples[1].at.since(log.samples[0].at), Duration::from_secs(1));
 }
 
+/// What `ts FORMAT` prints for each line of `text`, all in the same second of 2025-11-30.
+fn with_stamps_in_front(text: &str, second: u64, format: fn(u64) -> String) -> String {
+    text.lines().map(|line| format!("{} {line}\n", format(second))).collect()
+}
+
+#[test]
+fn stamps_in_front_of_lines_are_those_of_looks() {
+    let formats: [fn(u64) -> String; 6] = [
+        |second| format!("{}.250000", 1_764_460_800 + second),
+        |second| format!("2025-11-30 00:00:{second:02}"),
+        |second| format!("[2025-11-30T00:00:{second:02}.5]"),
+        |second| format!("Nov 30 00:00:{second:02}"),
+        |second| format!("Sun Nov 30 00:00:{second:02} UTC 2025:"),
+        |second| format!("00:00:{second:02}"),
+    ];
+    for format in formats {
+        for head in [HEADER, ""] {
+            let looks = [0, 2, 4].map(|second| {
+                let text = look(1000 + second).replace(HEADER, head);
+                with_stamps_in_front(&text.replace("ESTAB", "tcp ESTAB"), second, format)
+            });
+            let (text, first) = (looks.concat(), format(0));
+            assert!(is_log(text.as_bytes()), "{first}");
+            let log = read(&text).unwrap();
+            assert_eq!((log.clock, log.samples.len()), (SsClock::Stamps, 3), "{first}");
+            let steps = log.samples.windows(2).map(|pair| pair[1].at.since(pair[0].at));
+            assert!(steps.eq([Duration::from_secs(2); 2]), "{first}");
+            assert_eq!(info(&log.samples[2]).bytes_acked, Some(Bytes::new(1004)), "{first}");
+        }
+    }
+}
+
+#[test]
+fn a_look_at_several_sockets_is_one_though_each_line_has_a_stamp() {
+    let at = |micros: u64| format!("{}.{micros:06} ", 1_764_460_800);
+    let two = |from: u64, acked: u64| {
+        format!(
+            "{}{ENDS}\n{}\t cubic rto:204 bytes_acked:{acked}\n{}{}\n{}\t cubic rto:204\n",
+            at(from),
+            at(from + 100),
+            at(from + 200),
+            ENDS.replace(":80 ", ":81 "),
+            at(from + 300),
+        )
+    };
+    let log = read(&(two(0, 1) + &two(500_000, 2))).unwrap();
+    let times: Vec<u64> = log.samples.iter().map(|one| one.at.as_nanos() % 1_000_000_000).collect();
+    assert_eq!(times, [0, 0, 500_000_000, 500_000_000]);
+}
+
+#[test]
+fn what_a_line_begins_with_is_no_stamp_where_the_rest_is_no_line_of_ss() {
+    // `ss -H state established` begins with what waits to be read, here 100 MB.
+    let ends = ENDS.replace("ESTAB 0 ", "123456789 ");
+    let log = read(&format!("{ends}\n\t cubic rto:204\n")).unwrap();
+    assert_eq!((log.clock, log.samples[0].rqueue), (SsClock::None, Bytes::new(123_456_789)));
+    // What stands behind the time of a line of its own is no line of ss.
+    for line in ["2025-11-30 01:07:09  UTC", "Sun Nov  2 01:07:09 UTC 2025", "01:07:09 AM"] {
+        assert_eq!(stamped(line), None, "{line}");
+        let log = read(&format!("{line}\n{}", look(1))).unwrap();
+        assert_eq!((log.clock, log.samples.len()), (SsClock::Stamps, 1), "{line}");
+    }
+    let text = with_stamps_in_front("Welcome to Nov 30\n12 monkeys", 1, |_| "1764460800".into());
+    assert!(!is_log(text.as_bytes()));
+    assert_eq!(read(&text), Err(ParseSsError::NoSockets));
+}
+
 #[test]
 fn without_stamps_the_user_says_how_far_looks_are_apart() {
     let text = look(1) + &look(2) + &look(3);
@@ -198,7 +265,8 @@ fn a_log_is_told_from_other_files() {
 }
 
 /// Words of ss in any order, with numbers and what does not belong there.
-const WORDS: &str = "([\\t ]?(ESTAB|cubic|rtt:|busy:|skmem:\\(|timer:\\(on,|[0-9]{1,20}|\
+const WORDS: &str = "(1764464829.25 |Nov 30 01:07:09 |\\[2025-11-30 01:07:09\\] )?\
+    ([\\t ]?(ESTAB|cubic|rtt:|busy:|skmem:\\(|timer:\\(on,|[0-9]{1,20}|\
     [0-9.:/,ms%()]{1,12}|192.0.2.1:80|\\PC{0,4}) ?){0,12}";
 
 proptest! {
