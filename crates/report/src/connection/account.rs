@@ -87,13 +87,9 @@ pub fn answer(
     }
     let part = Part { connection: &explained.connection, account, part: first };
     let mut claim = told(language, &share, &words.claim(&part));
-    let repairs =
-        [Cause::SynRepeated, Cause::Timeouts, Cause::Recovery, Cause::PathMtu, Cause::PeerGone];
-    let network = repairs.map(|cause| account.spent_on(cause)).into_iter();
-    let network = network.fold(Duration::ZERO, Duration::saturating_add);
     let is_application =
         matches!(first.cause, Cause::ServerThinks | Cause::ClientThinks | Cause::Paused);
-    if is_application && network.as_secs_f64() < SMALL * account.time.as_secs_f64() {
+    if is_application && is_network_quick(account, first) {
         claim += words.no_network();
     }
     let remedy = against(first.cause, explained.connection.protocol, language);
@@ -157,6 +153,21 @@ fn of_transfer(
     let (remedy, changes) = (Some(language.remedy(finding.remedy)), finding.changes.clone());
     let held = Some(HeldData { direction, limit, remedy: Some(finding.remedy) });
     Some(WaitAnswer { claim, remedy, changes, who: words.who(who), held })
+}
+
+/// Whether the network took little of the time: next to nothing was repaired, and round trips took
+/// no more than half of what the longest part did.
+fn is_network_quick(account: &Account, longest: &AccountPart) -> bool {
+    const REPAIRS: [Cause; 5] =
+        [Cause::SynRepeated, Cause::Timeouts, Cause::Recovery, Cause::PathMtu, Cause::PeerGone];
+    const ROUND_TRIPS: [Cause; 3] = [Cause::Connect, Cause::Tls, Cause::Turns];
+    spent_on(account, &REPAIRS) < SMALL * account.time.as_secs_f64()
+        && 2.0 * spent_on(account, &ROUND_TRIPS) <= longest.time.as_secs_f64()
+}
+
+/// The seconds that went on any of these.
+fn spent_on(account: &Account, causes: &[Cause]) -> f64 {
+    causes.iter().map(|cause| account.spent_on(*cause).as_secs_f64()).sum()
 }
 
 /// Who has to act against a limit of the data.
@@ -385,6 +396,7 @@ pub fn rounded(time: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_flow::account::Owner;
 
     #[test]
     fn an_answer_advises_about_its_own_direction_and_settings_only() {
@@ -407,6 +419,40 @@ mod tests {
         assert!(answer.says(down, grow, &[]) && !answer.says(down, Remedy::ReadFaster, &[]));
         assert!(!answer.says(up, grow, &[]), "the other end has to act there");
         assert!(!answer.says(down, grow, &[change]), "a command that is not told above");
+    }
+
+    /// Milliseconds of an answer that the server was slow to begin.
+    fn quick(connect: u64, turns: u64, repairs: u64, thinks: u64) -> bool {
+        let part = |(cause, millis)| {
+            let (owner, time) = (Owner::ServerApplication, Duration::from_millis(millis));
+            AccountPart { owner, cause, direction: None, time, lost: Duration::ZERO }
+        };
+        let parts = [
+            (Cause::ServerThinks, thinks),
+            (Cause::Connect, connect),
+            (Cause::Turns, turns),
+            (Cause::Timeouts, repairs),
+        ];
+        let account = Account {
+            time: Duration::from_millis(connect + turns + repairs + thinks),
+            lost: Duration::ZERO,
+            last_wait: None,
+            from_handshake: true,
+            syn_retransmissions: 0,
+            requests: 1,
+            turns: 1,
+            tls_turns: 0,
+            parts: parts.map(part).to_vec(),
+        };
+        is_network_quick(&account, &account.parts[0])
+    }
+
+    /// Beside a round trip of 0.88 s, nobody says that nothing in the network is slow.
+    #[test]
+    fn a_network_is_quick_that_takes_little_beside_the_application() {
+        assert!(quick(1, 1, 0, 500) && quick(100, 100, 20, 500));
+        assert!(!quick(900, 880, 0, 293) && !quick(200, 200, 0, 500));
+        assert!(!quick(10, 10, 100, 500), "timeouts");
     }
 
     #[test]
