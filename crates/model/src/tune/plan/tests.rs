@@ -178,6 +178,9 @@ fn largest(settings: &HostSettings) -> [u64; 2] {
     [settings.tcp_rmem.max.get(), settings.tcp_wmem.max.get()]
 }
 
+/// A path is full that carries this part of what it can.
+const FULL: f64 = 0.99;
+
 proptest! {
     #[test]
     fn a_planned_path_is_full(path in any_path(), sender in any_host(), receiver in any_host()) {
@@ -185,7 +188,10 @@ proptest! {
         // tcp_adv_win_scale below -1 may ask for more memory than a sysctl can say.
         let sayable = Bytes::new(500_000_000);
         if path.in_flight_target().bytes() <= sayable && receiver.tcp_adv_win_scale.get() >= -1 {
-            prop_assert_eq!(plan.after.limited_by, Limit::Link, "{:?}", plan);
+            // A large write waits for room of its own, which leaves the path idle for a moment now
+            // and then; a buffer that grows with that would be smaller for some faster paths.
+            let is_full = plan.after.goodput.as_f64() >= FULL * path.goodput().as_f64();
+            prop_assert!(is_full || plan.after.limited_by == Limit::Link, "{:?}", plan);
         }
         prop_assert!(plan.after.goodput >= plan.before.goodput);
     }
