@@ -25,6 +25,7 @@ use super::thresholds::{
 use brief::Brief;
 pub(crate) use features::Features;
 use one_rate::one_rate;
+use pauses::Writes;
 pub(crate) use queues::queue_least;
 use queues::standing_queues;
 use surroundings::Surroundings;
@@ -112,7 +113,7 @@ fn decide_by(features: &[Features], path: Path, clocked: Clocked) -> Verdict {
     let verdict = if path.is_reordered { verdict.or_taken_for_loss() } else { verdict };
     let rates = transfer.surroundings.wide_rates();
     let verdict = overflows::overrule(verdict, features, path);
-    let verdict = pauses::overrule(verdict, features, rates, clocked);
+    let verdict = pauses::overrule(verdict, features, rates, Writes { clocked, turns: path.turns });
     match path.drops.policed.filter(|_| !path.is_reordered) {
         Some(law) => one_rate(verdict, law, features, path.is_at_sender),
         None => verdict,

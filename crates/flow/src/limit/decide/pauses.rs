@@ -7,23 +7,40 @@ use crate::limit::thresholds::SLOWER;
 use crate::limit::waited::{Clocked, Pause, Waited};
 use crate::limit::{Limit, Verdict};
 
+/// Fewer answers are not what is taken for a clock.
+const ANSWERS_LEAST: u32 = 6;
+
+/// When the sender's application wrote, as far as its segments show it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Writes {
+    /// For how long a clock woke it.
+    pub clocked: Clocked,
+    /// How often it answered data of the other end.
+    pub turns: u32,
+}
+
 /// The verdict, unless an application outweighs it.
 pub(super) fn overrule(
     verdict: Verdict,
     features: &[Features],
     rates: &[f64],
-    clocked: Clocked,
+    writes: Writes,
 ) -> Verdict {
     let verdict = reader(features, rates).overrule(verdict, Limit::ReceiverApplication);
-    writer(features, clocked).overrule(verdict, Limit::SenderApplication)
+    writer(features, writes).overrule(verdict, Limit::SenderApplication)
 }
 
 /// By the times in which nothing was in flight although the window had room. TCP pauses, too, where
 /// it paces what it sends, and behind the path what was lost at the end of a flight looks like a
 /// pause. So only a clock proves a writer: by these times, or by those in which it wrote nothing
-/// while data was in flight.
-fn writer(features: &[Features], clocked: Clocked) -> Waited {
+/// while data was in flight. Where each block answers a question, the question ends the pause, and
+/// on a full link questions come as evenly as a clock.
+fn writer(features: &[Features], writes: Writes) -> Waited {
+    let Writes { clocked, turns } = writes;
     let (pauses, time) = pauses(features, |at| features[at].idle as f64 / 1e9);
+    if turns >= ANSWERS_LEAST && 2 * turns as usize >= pauses.len() {
+        return Waited::default();
+    }
     let waited = Waited::by_clock(&pauses, time);
     clocked.waited(time).filter(|_| waited == Waited::default()).unwrap_or(waited)
 }
@@ -65,4 +82,40 @@ fn pauses(features: &[Features], of: impl Fn(usize) -> f64) -> (Vec<Pause>, f64)
         was_idle = is_idle && pauses.last().is_some_and(|pause| pause.end > begin);
     }
     (pauses, time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_model::units::{Duration, Instant};
+
+    /// A block in every second, which takes from 0.6 to 0.9 of it, and is followed by a pause; in
+    /// intervals of 20 ms.
+    fn blocks() -> Vec<Features> {
+        let of = |at: u64| {
+            let (block, part) = (at / 50, at % 50);
+            let is_idle = part >= 30 + block * 7 % 16;
+            let bytes = if is_idle { 0 } else { 20_000 };
+            let length = Duration::from_millis(20);
+            Features {
+                start: Instant::ZERO + length.saturating_mul(at),
+                length,
+                sent: bytes,
+                delivered: bytes,
+                idle: if is_idle { length.as_nanos() } else { 0 },
+                ..<_>::default()
+            }
+        };
+        (0..50 * 20).map(of).collect()
+    }
+
+    #[test]
+    fn a_question_ends_a_pause_where_blocks_are_answers() {
+        let told = |turns| {
+            let waited = writer(&blocks(), Writes { clocked: Clocked::default(), turns });
+            waited.outweighs(Limit::Link)
+        };
+        assert!(told(0) && told(5), "a clock");
+        assert!(!told(20) && !told(10), "answers");
+    }
 }
