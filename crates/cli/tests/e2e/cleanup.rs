@@ -133,11 +133,10 @@ fn assert_results_true(results: &Path) {
             serde_json::from_slice::<serde_json::Value>(&text).unwrap();
         }
     }
-    for line in rows.lines() {
-        serde_json::from_str::<serde_json::Value>(line).unwrap();
-    }
-    // The row is added right after its folder got its name: between the two a kill may fall.
-    let rows = rows.lines().count();
+    let rows = rows.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    // The row is added right after its folder got its name: between the two a kill may fall. A run
+    // that failed, as on a busy machine, is a row alone.
+    let rows = rows.filter(|row| !row["error"].is_string()).count();
     assert!(rows == complete || rows + 1 == complete, "{complete} complete folders, {rows} rows");
 }
 

@@ -47,7 +47,9 @@ fn congestion() {
 /// The page of metrics at `address`.
 fn metrics(address: SocketAddr) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let asked = b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text\r\n\
+        Connection: close\r\n\r\n";
+    stream.write_all(asked).unwrap();
     let mut page = String::new();
     stream.read_to_string(&mut page).unwrap();
     page
