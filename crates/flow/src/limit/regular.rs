@@ -102,9 +102,9 @@ mod tests {
             luck in 8_usize..40,
         ) {
             let amounts: Vec<u64> = (0..60).map(|at: usize| {
-                let turn = if at % 2 == 0 { 1.0 } else { other };
+                let turn = if at.is_multiple_of(2) { 1.0 } else { other };
                 let early = if at % luck == luck - 1 { 0.3 } else { 1.0 };
-                let swing = if at % 3 == 0 { 1.0 + off } else { 1.0 };
+                let swing = if at.is_multiple_of(3) { 1.0 + off } else { 1.0 };
                 (least as f64 * turn * early * swing) as u64 * SEGMENT
             }).collect();
             let after = regular(&amounts, SEGMENT).map(|after| after.get() / SEGMENT);

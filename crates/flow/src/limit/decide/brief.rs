@@ -403,10 +403,10 @@ mod tests {
             ..<_>::default()
         };
         let rtt = Duration::from_millis(4);
-        let first = Features { flights: 1, passing: 0.0, ..each.clone() };
-        let one_flight = [first.clone(), each.clone(), each.clone(), each];
+        let first = Features { flights: 1, passing: 0.0, ..each };
+        let one_flight = [first, each, each, each];
         assert_eq!(judged(&one_flight, rtt, false), Limit::Link);
-        let four = [first.clone(), first.clone(), first.clone(), first];
+        let four = [first, first, first, first];
         assert_eq!(judged(&four, rtt, false), Limit::SenderApplication);
     }
 
