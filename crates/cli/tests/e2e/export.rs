@@ -386,11 +386,10 @@ fn take_json(sink: &TcpListener, status: &str) -> (String, Value) {
 }
 
 /// By default a push is Protocol Buffers, and so are a collector's answers. `protoc` reads it, by
-/// the definitions of opentelemetry-proto.
+/// the fields of opentelemetry-proto.
 fn otlp_is_protocol_buffers() {
     const KIND: &str = "application/x-protobuf";
-    const SERVICE: &str = "opentelemetry/proto/collector/metrics/v1/metrics_service.proto";
-    const REQUEST: &str = "opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest";
+    const REQUEST: &str = "otlp.ExportMetricsServiceRequest";
     // As protoc encodes a `google.rpc.Status`, and an `ExportMetricsServiceResponse`.
     const BUSY: &[u8] = b"\x08\x0e\x12\x04full";
     const DROPPED: &[u8] = b"\n\x0b\x08\x03\x12\x07too old";
@@ -403,14 +402,14 @@ fn otlp_is_protocol_buffers() {
     let (head, _) = take_request(&sink, ("503 Busy\r\nRetry-After: 1", KIND, BUSY));
     assert!(head.starts_with("POST /v1/metrics HTTP/1.1\r\n"), "{head}");
     assert!(head.to_ascii_lowercase().contains(&format!("content-type: {KIND}\r\n")), "{head}");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/opentelemetry-proto");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/otlp");
     let (folder, mut told) = (folder.to_str().unwrap(), String::new());
     let port = format!("int_value: {port}\n");
     let is_there = (0..50).any(|_| {
         let (_, body) = take_request(&sink, ("200 OK", KIND, DROPPED));
         let name = program.file("pushed", body);
         let mut protoc =
-            program.command_by(&["protoc", "-I", folder, "--decode", REQUEST, SERVICE]);
+            program.command_by(&["protoc", "-I", folder, "--decode", REQUEST, "metrics.proto"]);
         protoc.stdin(std::fs::File::open(program.work().join(name)).unwrap());
         let decoded = program.start(&mut protoc).end();
         assert_eq!(decoded.code, Some(0), "{decoded:?}");

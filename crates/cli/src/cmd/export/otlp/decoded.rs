@@ -1,5 +1,5 @@
-//! What Google's `protoc` reads in the bytes that are pushed, by opentelemetry-proto's own
-//! definitions, against the JSON of the same document.
+//! What Google's `protoc` reads in the bytes that are pushed, by the fields of opentelemetry-proto,
+//! against the JSON of the same document.
 
 use super::tests::at;
 use super::{Encoder, ExportRequest};
@@ -111,11 +111,10 @@ fn of_text<'l>(lines: &mut impl Iterator<Item = &'l str>) -> Node {
 /// What protoc reads; `None` where there is none.
 #[expect(clippy::print_stderr, reason = "skips are told to whoever reads the test's output")]
 fn by_protoc(bytes: &[u8]) -> Option<Node> {
-    const SERVICE: &str = "opentelemetry/proto/collector/metrics/v1/metrics_service.proto";
-    const REQUEST: &str = "opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest";
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opentelemetry-proto");
+    const REQUEST: &str = "otlp.ExportMetricsServiceRequest";
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/otlp");
     let protoc = Command::new("protoc")
-        .args(["-I", folder, "--decode", REQUEST, SERVICE])
+        .args(["-I", folder, "--decode", REQUEST, "metrics.proto"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn();
