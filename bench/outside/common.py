@@ -1,4 +1,5 @@
 """What the scripts of outside truth share: the files that were fetched, and the program that is asked."""
+import argparse
 import csv
 import json
 import pathlib
@@ -50,3 +51,17 @@ def table(head, rows):
     for row in rows:
         print("| " + " | ".join(str(cell) for cell in row) + " |")
     print()
+
+
+def tell(about, rows_of, summary):
+    """Asks for the folder that was fetched, and tells what was found in it: as a table, or as JSON."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--program", default=PROGRAM, help="fullpipe")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    rows = list(rows_of(given.folder, given.program))
+    if given.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        summary(rows)

@@ -8,7 +8,6 @@ first and the last TCPInfo of a download, over that of ElapsedTime. fullpipe rea
 check its reading. What it says where none of them has half of the time (a link, loss, slow start) is its own, and stands
 beside a second opinion of other fields, which is no truth: `queue` where the median round trip is 25 % and 5 ms above the
 least one, `loss` where 1 % was sent again."""
-import argparse
 import collections
 import gzip
 import json
@@ -154,18 +153,5 @@ def summary(rows):
                   f"{row['goodput_bps'] / 1e6:.2f} and {row['moved_bps'] / 1e6:.2f} Mbit/s")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--program", default=common.PROGRAM, help="fullpipe")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    rows = list(everything(given.folder, given.program))
-    if given.json:
-        print(json.dumps(rows, indent=1))
-    else:
-        summary(rows)
-
-
 if __name__ == "__main__":
-    main()
+    common.tell(__doc__, everything, summary)

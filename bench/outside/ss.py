@@ -8,8 +8,6 @@ DIR is what get.py fetched. HarshKapadia2's ten logs are of one to three iperf3 
 together, that link is what limits each of them. sanielfishawy's is one look at twelve sockets, of which `rwnd_limited`
 itself says for which part of the busy time the receive window held them. Control connections and the like, of less than
 100 kB, have no right answer. Lines of ss are counted here and there, and shares and rates compared."""
-import argparse
-import json
 import pathlib
 import re
 import statistics
@@ -128,18 +126,5 @@ def summary(rows):
                   for row, one in lines])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--program", default=common.PROGRAM, help="fullpipe")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    rows = [of_log(name, text, given.program) for name, text in texts(given.folder)]
-    if given.json:
-        print(json.dumps(rows, indent=1))
-    else:
-        summary(rows)
-
-
 if __name__ == "__main__":
-    main()
+    common.tell(__doc__, lambda folder, program: [of_log(name, text, program) for name, text in texts(folder)], summary)
