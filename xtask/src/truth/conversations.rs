@@ -129,7 +129,7 @@ struct ConversationRun {
 fn all(options: &Truth) -> anyhow::Result<Vec<ConversationRun>> {
     let set = options.runs.join(format!("conversations-{}", options.seed));
     let drawn: Vec<Conversation> =
-        (0..options.count).map(|index| conversation(options.seed, index)).collect();
+        options.numbers().map(|index| conversation(options.seed, index)).collect();
     if !options.no_run {
         let all: Vec<Wanted> = drawn.iter().map(wanted).collect();
         for (name, why) in run_missing(options, &set, &all)? {

@@ -43,6 +43,9 @@ pub struct Truth {
     /// How many of its scenarios.
     #[arg(long, default_value_t = 40)]
     count: u32,
+    /// The first of them: scenario N of a seed is always the same.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    from: u32,
     /// Of them only those with this cause.
     #[arg(long, value_name = "CAUSE", value_parser = cause)]
     only: Option<Cause>,
@@ -95,6 +98,7 @@ impl Default for Truth {
             worlds: false,
             conversations: false,
             count: 40,
+            from: 0,
             only: None,
             runs: truth_runs(),
             program: debug_program(),
@@ -154,6 +158,11 @@ const SMOKE_COUNT: u32 = 3;
 const SMOKE_CONVERSATIONS: u32 = 8;
 
 impl Truth {
+    /// The numbers of its scenarios.
+    fn numbers(&self) -> std::ops::Range<u32> {
+        self.from..self.from.saturating_add(self.count)
+    }
+
     /// Seeds from here on are run for published figures only.
     pub const HELD_OUT: u64 = 9000;
 

@@ -72,7 +72,7 @@ const EMPTY: f64 = 0.6;
 pub fn all(options: &Truth) -> anyhow::Result<FoundRuns> {
     let set = options.runs.join(format!("seed-{}", options.seed));
     let mut wanted: Vec<Wanted> = Vec::new();
-    for index in 0..options.count {
+    for index in options.numbers() {
         let Generated { name, cause, also, text, relaxed } = generate(options.seed, index);
         if options.only.is_some_and(|only| only != cause) {
             continue;

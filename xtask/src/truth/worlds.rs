@@ -18,7 +18,7 @@ const BUSY: std::ops::RangeInclusive<f64> = 0.8..=1.05;
 /// [`FoundRuns::unbound`].
 pub fn all(options: &Truth) -> anyhow::Result<FoundRuns> {
     let set = options.runs.join(format!("worlds-{}", options.seed));
-    let worlds: Vec<World> = (0..options.count).map(|index| world(options.seed, index)).collect();
+    let worlds: Vec<World> = options.numbers().map(|index| world(options.seed, index)).collect();
     let mut failed = Vec::new();
     if !options.no_run {
         let wanted: Vec<Wanted> = worlds.iter().flat_map(wanted).collect();

@@ -42,8 +42,8 @@ pub(super) fn consistent(
     if let Some(window) = seen.granted_window() {
         return with_grants(&verdict, window, seen.frames());
     }
-    if verdict.policed.is_some() {
-        // Its drops are repaired by timers, too.
+    if verdict.policed.is_some() || verdict.pace == Some(Pace::OneSum) {
+        // What is full drops what only timers repair, too.
         return verdict;
     }
     match refuted_by(connection, direction, &verdict) {

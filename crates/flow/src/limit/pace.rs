@@ -1,5 +1,5 @@
-//! Who sets the pace, where it is an application, the sender's own pacing, or a congestion window
-//! that grows back.
+//! Who sets the pace, where it is an application, the sender's own pacing, a congestion window that
+//! grows back, or connections that share the path.
 
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
@@ -36,6 +36,9 @@ pub enum Pace {
     /// The congestion window, which the path makes smaller each time after about so much data:
     /// something is full then.
     DropsAfter(Bytes),
+    /// The connections beside it, which have more whenever it has less: the path has one sum for
+    /// all of them.
+    OneSum,
 }
 
 /// The rate at which `bytes` passed in `time`, where they passed evenly for most of the `whole`:

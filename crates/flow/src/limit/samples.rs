@@ -13,6 +13,7 @@
 
 mod brief;
 mod looks;
+mod overflows;
 mod overtaken;
 mod traits;
 mod waited;
@@ -66,6 +67,8 @@ pub fn from_samples(
     }
     if is_overtaken {
         verdict = verdict.or_taken_for_loss();
+    } else {
+        verdict = overflows::overrule(verdict, &spans, hint);
     }
     match waited(sender) {
         Some(waited) => waited.overrule(verdict, Limit::SenderApplication),

@@ -237,3 +237,5 @@ pub(super) const QUIET_AFTER_DROPS: f64 = 0.3;
 pub(super) const CARRIES_AFTER_DROPS: f64 = 0.5;
 /// Or there are so many times of loss, and the path was full before each.
 pub(super) const EPISODES_LEAST: usize = 3;
+/// So many intervals in which a queue stood show what the link carries.
+pub(super) const QUEUED_RATES_LEAST: usize = 3;

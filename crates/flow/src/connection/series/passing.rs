@@ -29,14 +29,16 @@ pub(super) struct Beside {
 
 impl Series {
     /// What passed beside this connection since the data before. Where it was silent for longer
-    /// than such connections take turns, the others had the path to themselves.
+    /// than such connections take turns, the others had the path to themselves, unless it waited
+    /// for a timer.
     pub(super) fn carried_beside(&mut self, at: Instant, data: Data) -> Beside {
         let before = std::mem::replace(&mut self.carried, data.carried);
         let gap = at.since(self.sent_at);
         let bytes = data.carried.bytes.saturating_sub(before.bytes);
         let bytes = self.part_that_passes(bytes.saturating_sub(data.length.into()));
-        if before.bytes == 0 || bytes == 0 || gap > self.interval.max(self.lag).saturating_mul(TURN)
-        {
+        let turn = self.interval.max(self.lag).saturating_mul(TURN);
+        let was_their_turn = gap > turn && !data.is_repeated && !data.follows_gap;
+        if before.bytes == 0 || bytes == 0 || was_their_turn {
             return Beside { bytes: 0, gap, silent: 1.0 };
         }
         let squares = data.carried.gaps.wrapping_sub(before.gaps) as f64;

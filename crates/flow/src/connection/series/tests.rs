@@ -82,3 +82,30 @@ fn an_ack_is_late_that_waits_for_the_reader() {
         assert_eq!(late(lag, 1, false).1, 0, "one segment, lag {lag}");
     }
 }
+
+/// Connections take turns, so a long silence is the others'; a sender that waits for its timer gave
+/// nobody its turn, and the others take what it leaves.
+#[test]
+fn while_a_sender_waits_for_its_timer_others_pass_beside_it() {
+    let at = |millis: u64| Instant::ZERO + Duration::from_millis(millis);
+    let beside = |ends: fn(&mut Data)| {
+        let rtt = Some(Duration::from_millis(10));
+        let start = SequenceNumber(1);
+        let mut series = Series::new(SeriesStart {
+            at: at(0),
+            seq: start,
+            una: start,
+            edge: None,
+            interval: rtt,
+            lag: Some(Duration::ZERO),
+        });
+        let carried = |bytes| HostPairSum { bytes, gaps: 0 };
+        series.sent(at(0), Data { carried: carried(1_000), ..data(1, 1) });
+        let mut last = Data { carried: carried(500_000), ..data(1001, 1) };
+        ends(&mut last);
+        series.carried_beside(at(300), last).bytes
+    };
+    assert_eq!(beside(|_| ()), 0);
+    assert_eq!(beside(|last| last.is_repeated = true), 498_000);
+    assert_eq!(beside(|last| last.follows_gap = true), 498_000);
+}

@@ -5,11 +5,13 @@
 //! RED). Over a long path the window takes seconds to grow back, in which the link has room; all
 //! the same, a faster link would have dropped later, and nothing else gives anything.
 
+use super::queues::standing_queues;
 use super::trains::train_rate;
 use super::{Features, Path};
 use crate::limit::percentiles::Sorted;
 use crate::limit::thresholds::{
-    AT_MOST_FULL, BEYOND, CARRIES_AFTER_DROPS, EPISODES_LEAST, QUIET_AFTER_DROPS, SAME_EPISODE,
+    AT_MOST_FULL, BEYOND, CARRIES_AFTER_DROPS, EPISODES_LEAST, QUEUED_RATES_LEAST,
+    QUIET_AFTER_DROPS, SAME_EPISODE,
 };
 use crate::limit::{CongestionCause, Limit, Pace, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Rate};
@@ -23,6 +25,7 @@ pub(super) fn overrule(verdict: Verdict, features: &[Features], path: Path) -> V
     let is_loss = verdict.limited_by().limit == Limit::CongestionWindow(CongestionCause::Loss);
     let rtt = path.hint.rtt.or(path.rtt).filter(|_| is_loss && !path.is_reordered);
     let rate = path.hint.rate.or_else(|| train_rate(features, path.is_at_sender));
+    let rate = rate.or_else(|| queued_rate(features, rtt));
     if let Some((_, rate)) =
         rtt.zip(rate).filter(|(rtt, rate)| are_overflows(features, *rtt, *rate))
     {
@@ -40,7 +43,7 @@ pub(super) fn overrule(verdict: Verdict, features: &[Features], path: Path) -> V
 
 impl Verdict {
     /// The verdict for a link that carries this and dropped what its queue had no room for.
-    pub(super) fn after_drops(self, rate: Rate) -> Self {
+    pub(in crate::limit) fn after_drops(self, rate: Rate) -> Self {
         let mut verdict = self.no_surer_than(AFTER_DROPS);
         verdict.pace = Some(Pace::AfterDrops(rate));
         verdict
@@ -49,7 +52,7 @@ impl Verdict {
 
 /// Whether everything that was dropped was dropped while more was in flight than a path holds that
 /// carries this.
-fn are_overflows(features: &[Features], rtt: Duration, rate: Rate) -> bool {
+pub(in crate::limit) fn are_overflows(features: &[Features], rtt: Duration, rate: Rate) -> bool {
     let segment = features.iter().map(|f| f.segment).max().unwrap_or_default();
     let holds = rate.over(rtt).saturating_add(Bytes::new(BEYOND * u64::from(segment)));
     let episodes = episodes(features, rtt);
@@ -67,6 +70,23 @@ fn are_overflows(features: &[Features], rtt: Duration, rate: Rate) -> bool {
     is_quiet || episodes.len() >= EPISODES_LEAST
 }
 
+/// What was carried while a queue stood, which is all that the link carries: the median. An ACK of
+/// what was repaired acknowledges what came before. `None` where other connections had a part.
+fn queued_rate(features: &[Features], rtt: Option<Duration>) -> Option<Rate> {
+    let stands = standing_queues(features, rtt);
+    let queued = (1..features.len()).filter(|at| {
+        stands[*at] && features[at - 1..=*at].iter().all(|f| !f.is_lossy() && f.beside == 0)
+    });
+    let rates: Vec<f64> = queued.map(|at| carried(&features[at..=at])).collect();
+    let is_known = rates.len() >= QUEUED_RATES_LEAST;
+    is_known.then(|| Rate::from_bits_per_sec_f64(Sorted::new(rates).percentile(50)))
+}
+
+/// What was carried in them, in bits a second.
+fn carried(of: &[Features]) -> f64 {
+    8.0 * of.iter().map(|f| f.delivered as f64).sum::<f64>() / time(of)
+}
+
 /// The most that was carried, in bits a second, apart from the fastest tenth of the intervals. An
 /// ACK of what was repaired acknowledges what came before.
 fn carried_at_most(features: &[Features]) -> f64 {
@@ -74,7 +94,7 @@ fn carried_at_most(features: &[Features]) -> f64 {
         let near = &features[at.saturating_sub(3)..=*at];
         near.iter().all(|f| f.retransmissions == 0)
     });
-    let rates = plain.map(|at| 8.0 * features[at].delivered as f64 / time(&features[at..=at]));
+    let rates = plain.map(|at| carried(&features[at..=at]));
     Sorted::new(rates.filter(|rate| rate.is_finite())).percentile(90)
 }
 
@@ -157,5 +177,21 @@ mod tests {
         assert!(!found(&chance), "a drop without a queue");
         assert!(found(&teeth(60_000)), "each drop with a queue");
         assert!(!found(&teeth(30_000)));
+    }
+
+    /// After a drop a queue of 5 ms stands for a while, and shows what the link carries.
+    #[test]
+    fn a_queue_that_stood_shows_what_the_link_carries() {
+        let queued = |rtt: u64, beside: u64| {
+            let mut features = dropped_at(140_000, 70_000);
+            for f in &mut features[30..40] {
+                (f.delivered, f.beside, f.train_max) = (100_000, beside, 0.0);
+                f.rtt.note(Duration::from_millis(rtt));
+            }
+            queued_rate(&features, Some(RTT))
+        };
+        assert_eq!(queued(25, 0), Some(Rate::from_bits_per_sec(40_000_000)));
+        assert_eq!(queued(20, 0), None, "no queue");
+        assert_eq!(queued(25, 1), None, "others had a part");
     }
 }

@@ -442,3 +442,29 @@ fn where_packets_overtake_each_other_the_shortest_round_trip_is_no_paths() {
     assert_eq!(queued, Limit::Link);
     assert!(is_overtaken(&overtaken(5, |_| 60, 66)) && !is_overtaken(&overtaken(0, |_| 60, 66)));
 }
+
+/// What is in flight grows by 2,000 bytes each 10 ms, of a path that holds 200,000 at 40 Mbit/s
+/// over 40 ms, and is halved by a drop at 300,000: each was the link's. Of a path by which ten times
+/// as much was delivered once, none was.
+#[test]
+fn a_drop_with_a_queue_before_it_is_the_links_by_the_socket() {
+    let dropped = |delivered: u64| {
+        let mut drops = 0;
+        let sender = series(400, |n, socket| {
+            let flight = 150_000 + 2_000 * (n % 75);
+            drops += u32::from(n % 75 == 0);
+            socket.info.unacked = (flight / 1448) as u32;
+            socket.info.total_retrans = drops;
+            socket.info.bytes_acked = Some(Bytes::new(n * 50_000));
+            socket.info.delivery_rate = Some(Rate::from_bits_per_sec(delivered + n));
+            (socket.info.rtt, socket.info.min_rtt) = (Duration::from_millis(45), millis(40));
+        });
+        let (spans, intervals) = by_rules(&sender, &[], MIN_INTERVAL, PathHint::default());
+        let mut verdict = Verdict::new(Source::Samples, intervals);
+        let loss = Limit::CongestionWindow(Cause::Loss);
+        verdict = verdict.proven_to_be(loss);
+        overflows::overrule(verdict, &spans, PathHint::default()).limited_by().limit
+    };
+    assert_eq!(dropped(40_000_000), Limit::Link);
+    assert_eq!(dropped(400_000_000), Limit::CongestionWindow(Cause::Loss));
+}
