@@ -16,6 +16,7 @@ mod looks;
 mod overflows;
 mod overtaken;
 mod traits;
+mod unread;
 mod waited;
 
 use super::judge::{Case, LinkEvidence, Possible, SEGMENTS_LEAST};
@@ -70,6 +71,7 @@ pub fn from_samples(
     } else {
         verdict = overflows::overrule(verdict, &spans, hint);
     }
+    let verdict = unread::overrule(verdict, receiver);
     match waited(sender) {
         Some(waited) => waited.overrule(verdict, Limit::SenderApplication),
         None => verdict,

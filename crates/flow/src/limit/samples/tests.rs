@@ -468,3 +468,32 @@ fn a_drop_with_a_queue_before_it_is_the_links_by_the_socket() {
     assert_eq!(dropped(40_000_000), Limit::Link);
     assert_eq!(dropped(400_000_000), Limit::CongestionWindow(Cause::Loss));
 }
+
+/// A reader takes 2 MB/s of 10 MB/s that come. Once its buffer is full it holds the sender, and
+/// before that a faster path would only have filled it sooner; while the buffer takes all, or where
+/// the reader takes what there is in blocks, it holds nobody.
+#[test]
+fn a_reader_that_falls_behind_holds_the_transfer_even_while_the_link_is_full() {
+    let named = |shut: f64, unread: fn(u64) -> u64| {
+        let receiver = series(100, |n, socket| {
+            socket.info.bytes_received = Some(Bytes::new(n * 100_000));
+            socket.info.rcv_mss = Bytes::new(1448);
+            socket.rqueue = Bytes::new(unread(n));
+        });
+        let interval = |at: u64| Interval {
+            start: Instant::ZERO + Duration::from_millis(at * 100),
+            length: Duration::from_millis(100),
+            candidates: vec![
+                Candidate { limit: Limit::Link, share: 1.0 - shut },
+                Candidate { limit: Limit::ReceiverApplication, share: shut },
+            ],
+            evidence: Evidence::default(),
+        };
+        let verdict = Verdict::new(Source::Samples, (0..10).map(interval).collect());
+        unread::overrule(verdict, &receiver).limited_by().limit
+    };
+    assert_eq!(named(0.2, |n| n * 80_000), Limit::ReceiverApplication);
+    assert_eq!(named(0.02, |n| n * 80_000), Limit::Link, "the buffer takes what comes");
+    assert_eq!(named(0.2, |n| n % 20 * 100_000), Limit::Link, "blocks");
+    assert_eq!(named(0.2, |_| 0), Limit::Link);
+}
