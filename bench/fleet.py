@@ -3,6 +3,8 @@
   bench/fleet.py rings DIR [HOSTS] [DAYS]        what `record --sockets` of each host kept, in DIR/HOST
   bench/fleet.py rows FULLPIPE DIR [HOSTS] [DAYS]   folders of rows as `analyze --rows workloads` writes them, of
                                                  1,000 hosts for a week, and how long DuckDB takes for each question
+  bench/fleet.py clickhouse DIR                  each question of DIR/fleet by DuckDB and by ClickHouse (the package
+                                                 chdb): whether both answer the same, and how long each takes
 Runs with a Python that has duckdb and pyarrow (`cargo xtask wheel --test` makes target/python). Rows have the columns
 of a file that FULLPIPE wrote of a simulated host; their values are drawn with a fixed seed. python/tests/test_fleet.py
 uses this file, too, and knows from `truth` what was planted.
@@ -10,6 +12,7 @@ uses this file, too, and knows from `truth` what was planted.
 import datetime
 import gzip
 import json
+import os
 import pathlib
 import random
 import re
@@ -20,6 +23,8 @@ import time
 
 PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs/src/fleet.md"
 FIRST_DAY = datetime.datetime(2026, 11, 23, tzinfo=datetime.timezone.utc)
+DUCKDB_FILES = "read_parquet('fleet/*/*/*.parquet', hive_partitioning = true)"
+CLICKHOUSE_FILES = "file('fleet/*/*/*.parquet')"
 PREFIXES = "prefix,site,provider,region\n192.0.2.0/25,fra1,Own,eu\n192.0.2.128/25,iad2,Own,us\n0.0.0.0/0,internet\n"
 WORKLOADS = {
     # Its control group, its port, its peer, and what holds its data.
@@ -170,6 +175,30 @@ def rows(fullpipe: str, folder: pathlib.Path, hosts: int, days: int) -> None:
             print(f"{time.monotonic() - begun:6.2f} s  {len(found):5} rows  {heading}")
 
 
+def told(cell):
+    """A cell of an answer, whichever engine gave it: days as text, numbers as far as sums of floats agree."""
+    if isinstance(cell, datetime.date):
+        return cell.isoformat()[:10]
+    return float(f"{cell:.9g}") if isinstance(cell, float) else cell
+
+
+def clickhouse(folder: pathlib.Path) -> None:
+    import chdb
+    import duckdb
+    os.chdir(folder)
+    for heading, query in questions():
+        begun = time.monotonic()
+        by_duckdb = [[told(cell) for cell in row] for row in duckdb.sql(query).fetchall()]
+        between = time.monotonic()
+        answer = chdb.query(query.replace(DUCKDB_FILES, CLICKHOUSE_FILES), "JSONCompact")
+        by_clickhouse = [[told(cell) for cell in row] for row in json.loads(answer.data())["data"]]
+        times = f"{between - begun:6.2f} s {time.monotonic() - between:6.2f} s"
+        print(f"{times}  {len(by_duckdb):5} rows  {heading}")
+        if by_duckdb != by_clickhouse:
+            differ = [pair for pair in zip(by_duckdb, by_clickhouse) if pair[0] != pair[1]]
+            sys.exit(f"{heading}: {len(by_duckdb)} and {len(by_clickhouse)} rows; first {differ[:1]}")
+
+
 def main() -> None:
     kind, *rest = sys.argv[1:] or ["help"]
     if kind == "rings" and rest:
@@ -178,6 +207,8 @@ def main() -> None:
     elif kind == "rows" and len(rest) > 1:
         hosts, days = (int(number) for number in (rest[2:] + ["1000", "7"][len(rest) - 2:]))
         rows(rest[0], pathlib.Path(rest[1]), hosts, days)
+    elif kind == "clickhouse" and rest:
+        clickhouse(pathlib.Path(rest[0]))
     else:
         sys.exit(__doc__)
 

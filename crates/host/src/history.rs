@@ -15,11 +15,13 @@ mod past;
 mod recorder;
 mod ring;
 mod sighting;
+mod unsent;
 
 pub use past::{Gap, Past, PastGround, PastQuestion, past, watched};
 pub use recorder::{HistoryOptions, HistoryProgress, HistoryRecorder};
 pub use ring::{HistoryRing, RingTrouble, directory};
 pub use sighting::{Sighting, Sought, is_there, sightings};
+pub use unsent::Unsent;
 
 /// What cannot be done with a ring.
 #[derive(Debug, thiserror::Error)]

@@ -42,6 +42,9 @@ pub enum GroupLabel {
     Pod,
     /// The pod's name, where this node says it.
     PodName,
+    /// The controller behind the pod, by the pod's name where this node says that; or else as
+    /// [`GroupLabel::Workload`].
+    Controller,
     /// The namespace of Kubernetes that the pod is in, where this node says it.
     Namespace,
     /// The pod's quality of service.
@@ -78,6 +81,10 @@ impl GroupLabel {
             GroupLabel::Pod => {
                 let pod = workload.and_then(|workload| workload.pod);
                 return pod.map_or_else(String::new, |pod| pod.to_string());
+            }
+            GroupLabel::Controller => {
+                let workload = workload.map_or_else(|| HOST.into(), |workload| workload.name());
+                return pod.map_or(workload.clone(), |pod| pod.controller(&workload).into());
             }
             GroupLabel::PodName => pod.map(|pod| pod.name.as_str()),
             GroupLabel::Namespace => pod.map(|pod| pod.namespace.as_str()),
@@ -404,6 +411,7 @@ mod tests {
             (Runtime, "crio"),
             (Pod, uid),
             (GroupLabel::PodName, "web-7d4b9c6f5-x2x9z"),
+            (GroupLabel::Controller, "web"),
             (GroupLabel::Namespace, "shop"),
             (Qos, "burstable"),
         ] {
@@ -412,6 +420,9 @@ mod tests {
         let of_unit = process("/system.slice/nginx.service");
         assert_eq!(GroupLabel::Workload.of(Some(&of_unit), [1, 2], None), "nginx.service");
         assert_eq!(GroupLabel::PodName.of(Some(&of_unit), [1, 2], None), "");
+        assert_eq!(GroupLabel::Controller.of(Some(&of_unit), [1, 2], None), "nginx.service");
+        assert_eq!(GroupLabel::Controller.of(Some(&process(&pod)), [1, 2], None), uid);
+        assert_eq!(GroupLabel::Controller.of(None, [1, 2], None), "host");
         assert_eq!(GroupLabel::Workload.of(Some(&process("/")), [1, 2], None), "host");
         assert_eq!(GroupLabel::Workload.of(None, [1, 2], None), "host");
         assert_eq!(Port.of(None, [40_000, 50_000], None), "");

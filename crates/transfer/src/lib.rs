@@ -10,6 +10,8 @@
 //! end sends which opens the connection.
 //! The tests run both ends against the real programs, curl and nginx.
 //!
+//! [`Store`] puts objects into a store that speaks S3.
+//!
 //! **Threads.** Everything runs on the calling thread: it creates sockets, looks up names, reads
 //! and writes files. The caller may have put that thread into a network namespace, pinned it to a
 //! core or changed its niceness, and the transfer is subject to that. So a blocking file read
@@ -50,6 +52,7 @@ pub mod pace;
 mod pacing;
 mod server;
 mod stop;
+mod store;
 mod upload;
 
 pub use download::{
@@ -63,4 +66,5 @@ pub use get::{
 };
 pub use server::{Limits, Served, Server, ServerError, ServerOptions};
 pub use stop::Stop;
+pub use store::{ParseStoreError, Store, StoreAccess, StoreAddress, StoreError};
 pub use upload::{UploadServer, Uploaded, upload};

@@ -90,7 +90,7 @@ pub struct Export {
 }
 
 /// The labels of --labels, with what each tells of a connection.
-const LABELS: [(&str, GroupLabel, &str); 14] = [
+const LABELS: [(&str, GroupLabel, &str); 15] = [
     ("process", GroupLabel::Process, "The name of the process"),
     ("cgroup", GroupLabel::Cgroup, "Its control group"),
     ("port", GroupLabel::Port, "The lower one of both ports, if it is below those of clients"),
@@ -105,6 +105,11 @@ const LABELS: [(&str, GroupLabel, &str); 14] = [
     ("pod", GroupLabel::Pod, "The pod's id"),
     ("namespace", GroupLabel::Namespace, "The namespace of Kubernetes that the pod is in"),
     ("pod-name", GroupLabel::PodName, "The pod's name"),
+    (
+        "controller",
+        GroupLabel::Controller,
+        "What made the pod, by the pod's name, or else the pod's name; the workload where that is not known",
+    ),
     ("qos", GroupLabel::Qos, "The pod's quality of service: guaranteed, burstable or best_effort"),
     ("site", GroupLabel::Site, "Where the other end is, by --prefixes"),
     ("provider", GroupLabel::Provider, "Whose that site is, by --prefixes"),

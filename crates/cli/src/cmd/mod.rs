@@ -19,6 +19,7 @@ mod man;
 mod mcp;
 mod open_metrics;
 mod past;
+mod pauses;
 mod peer_keys;
 mod prefixes;
 mod program;

@@ -3,6 +3,7 @@
 mod both;
 mod shown;
 mod sockets;
+mod upload;
 
 use super::program::{self, Started};
 use crate::failure::{Failure, Kind};
@@ -19,6 +20,7 @@ use fullpipe_kernel::process::child::end_with_parent;
 use fullpipe_kernel::run::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_peer::PublicKey;
+use fullpipe_transfer::StoreAddress;
 use shown::{Bar, Outcome};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -51,6 +53,7 @@ Examples:
   ssh server sudo fullpipe record -o - | wireshark -k -i -
   fullpipe record --ring packets/ --size 200MB --port 443 --until 'goodput < 10mbit'
   fullpipe record --sockets --ring /var/lib/fullpipe/sockets --size 2GiB
+  fullpipe record --sockets --ring sockets/ --upload s3://bucket/fullpipe/host=db1/
 
 Exit code with CMD: the program's (128 + n if signal n ended it). With --until and --for: 1 if it did not happen.")]
 pub struct RecordCommand {
@@ -101,6 +104,12 @@ pub struct RecordCommand {
     /// The most that is written, at least 1MB; a file that is full ends the recording.
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = size)]
     size: Bytes,
+    /// With --sockets: send each part of the ring, about one a minute, to an S3-compatible store,
+    /// too. AWS_REGION or AWS_ENDPOINT_URL says where it is; AWS_ACCESS_KEY_ID,
+    /// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or ~/.aws/credentials, who sends. What could
+    /// not be sent is sent later, as long as the ring has it, by the next run, too.
+    #[arg(long, value_name = "s3://BUCKET/PREFIX/", requires = "sockets", requires = "ring")]
+    upload: Option<StoreAddress>,
     /// Keep so many bytes of each packet, with its link header, in place of the headers alone.
     #[arg(long, value_name = "SIZE")]
     snap: Option<Bytes>,

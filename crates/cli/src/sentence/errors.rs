@@ -12,6 +12,7 @@ mod link;
 mod model;
 mod peer;
 mod results;
+mod store;
 
 use super::Sentence;
 use std::error::Error;
@@ -40,7 +41,8 @@ pub fn of_value(cause: &(dyn Error + 'static)) -> Option<Sentence> {
         return Some(told(error, "不是整数"));
     }
     let of = model::of_value(cause).or_else(|| peer::of_value(cause));
-    of.or_else(|| capture::of_value(cause)).or_else(|| host::of_value(cause))
+    let of = of.or_else(|| capture::of_value(cause)).or_else(|| host::of_value(cause));
+    of.or_else(|| store::of_value(cause))
 }
 
 #[cfg(test)]

@@ -46,6 +46,7 @@ mod real_programs;
 mod record;
 mod record_both;
 mod record_sockets;
+mod record_upload;
 mod relay;
 mod relay_carriers;
 mod relay_killed;
@@ -166,6 +167,7 @@ fn main() -> ExitCode {
         ("record", Beside::Waiting, record::CASES),
         ("record_both", Beside::Waiting, record_both::CASES),
         ("record_sockets", Beside::Waiting, record_sockets::CASES),
+        ("record_upload", Beside::Waiting, record_upload::CASES),
         ("why_url", Beside::Waiting, why_url::CASES),
         ("path_test", Beside::Waiting, path_test::CASES),
         ("relay", Beside::Waiting, relay::CASES),

@@ -124,4 +124,10 @@ pub static WORKLOADS: &[W] = &[
     text("pod_name", NO_POD, "the pod's name", |row| {
         part(row, |part| Some(&part.pod.as_ref()?.name))
     }),
+    text(
+        "controller",
+        NO_POD,
+        "what made the pod, by the pod's name, such as a Deployment; the pod's name where that tells none",
+        |row| part(row, |part| Some(part.pod.as_ref()?.controller(part.workload.as_deref()?))),
+    ),
 ];

@@ -100,6 +100,11 @@ impl HistoryRing {
         (self.parts.len(), self.parts.front().map(|part| part.start))
     }
 
+    /// The name of the part that was written last.
+    pub fn newest(&self) -> Option<String> {
+        self.parts.back().map(|part| name(part.start))
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.folder.path()
@@ -185,7 +190,9 @@ fn parts_of(folder: &Folder) -> io::Result<Vec<RingPart>> {
 }
 
 fn is_own_left_over(name: &std::ffi::OsStr) -> bool {
-    is_left_over(name) && name.as_encoded_bytes()[1..].starts_with(PREFIX.as_bytes())
+    // That of what was sent begins with a dot itself.
+    let own = name.to_str().map(|name| name.trim_start_matches('.'));
+    is_left_over(name) && own.is_some_and(|own| own.starts_with(PREFIX))
 }
 
 fn is_full(error: &io::Error) -> bool {
@@ -202,6 +209,11 @@ fn name(start: Instant) -> String {
     let time = UNIX_EPOCH + StdDuration::from_millis(start.as_nanos() / 1_000_000);
     let text = humantime::format_rfc3339_millis(time).to_string();
     format!("{PREFIX}{}{SUFFIX}", text.replace(':', "-"))
+}
+
+/// Whether this is a part's name.
+pub(super) fn is_part(text: &str) -> bool {
+    start(text).is_some()
 }
 
 /// When the part of this name begins, in whole milliseconds; `None` where it is no part's name.

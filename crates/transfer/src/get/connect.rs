@@ -9,7 +9,7 @@ use crate::clock;
 use crate::pace::Limiter;
 use bytes::Bytes as Buffer;
 use fullpipe_model::units::{Duration, Instant, Rate};
-use http_body_util::Empty;
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper::header::HeaderValue;
@@ -32,14 +32,14 @@ const HTTP2_WINDOW: u32 = 16 << 20;
 
 /// What every connection of a download needs.
 #[derive(Debug)]
-pub(super) struct ConnectConfig {
+pub(crate) struct ConnectConfig {
     pub(super) options: GetOptions,
     tls: OnceCell<Arc<ClientConfig>>,
     limiter: Option<SharedLimiter>,
 }
 
 impl ConnectConfig {
-    pub(super) fn new(options: GetOptions) -> ConnectConfig {
+    pub(crate) fn new(options: GetOptions) -> ConnectConfig {
         let limiter = options.limit_rate.map(|rate| shared(options.limiter, rate));
         ConnectConfig { options, tls: OnceCell::new(), limiter }
     }
@@ -73,7 +73,7 @@ fn shared(kind: LimiterKind, rate: Rate) -> SharedLimiter {
 }
 
 /// A connection on which requests can be made.
-pub(super) struct Carrier {
+pub(crate) struct Carrier {
     send: Sender,
     driver: JoinHandle<()>,
     pub(super) local: SocketAddr,
@@ -91,8 +91,8 @@ pub(super) struct Carrier {
 }
 
 enum Sender {
-    One(http1::SendRequest<Empty<Buffer>>),
-    Two(http2::SendRequest<Empty<Buffer>>),
+    One(http1::SendRequest<Full<Buffer>>),
+    Two(http2::SendRequest<Full<Buffer>>),
 }
 
 impl Drop for Carrier {
@@ -103,7 +103,7 @@ impl Drop for Carrier {
 
 impl Carrier {
     /// Whether another request can be made on it.
-    pub(super) async fn is_ready(&mut self) -> bool {
+    pub(crate) async fn is_ready(&mut self) -> bool {
         match &mut self.send {
             Sender::One(send) => send.ready().await.is_ok(),
             Sender::Two(send) => send.ready().await.is_ok(),
@@ -116,9 +116,9 @@ impl Carrier {
     }
 
     /// Makes a request for `url`; `request` has the fields but `Host`.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         &mut self,
-        mut request: Request<Empty<Buffer>>,
+        mut request: Request<Full<Buffer>>,
         url: &Url,
     ) -> Result<Response<Incoming>, hyper::Error> {
         let whole = &url[..url::Position::AfterQuery];
@@ -149,7 +149,7 @@ impl Carrier {
 }
 
 /// Connects to the server of `url`, or to the proxy that leads to it.
-pub(super) async fn connect(config: &ConnectConfig, url: &Url) -> Result<Carrier, GetError> {
+pub(crate) async fn connect(config: &ConnectConfig, url: &Url) -> Result<Carrier, GetError> {
     let limit = config.options.connect_timeout;
     let done = tokio::time::timeout(limit.into(), establish(config, url)).await;
     done.unwrap_or_else(|_| {
@@ -271,8 +271,7 @@ async fn secured(
     io: Box<dyn Io>,
     host: &str,
 ) -> Result<(Box<dyn Io>, bool), GetError> {
-    let failed =
-        |problem: String| GetError::Tls { host: host.into(), problem: tls::in_words(&problem) };
+    let failed = |problem: String| tls::failed(host, &problem);
     let name = ServerName::try_from(host.to_string()).map_err(|e| failed(e.to_string()))?;
     let connector = tokio_rustls::TlsConnector::from(config.tls()?);
     let stream = connector.connect(name, io).await.map_err(|error| failed(chain(&error)))?;

@@ -100,12 +100,14 @@ pub enum GetError {
         problem: String,
     },
     /// No TLS connection, or nobody to trust.
-    #[error("TLS with {host}: {problem}")]
+    #[error("TLS with {host}: {problem}; {advice}")]
     Tls {
         /// The server's name.
         host: String,
-        /// What went wrong, and what to try.
+        /// What went wrong.
         problem: String,
+        /// What to try.
+        advice: &'static str,
     },
     /// Nothing came in time.
     #[error(

@@ -18,7 +18,7 @@
 //! are continued only under the same URL. Without all that a file comes whole, by one connection.
 
 mod answer;
-mod connect;
+pub(crate) mod connect;
 mod engine;
 mod error;
 mod event;

@@ -9,7 +9,7 @@ use super::{GetError, GetEvent, GetNotice, GetOptions};
 use crate::{Timing, clock};
 use bytes::Bytes as Buffer;
 use fullpipe_model::units::{Duration, Instant};
-use http_body_util::Empty;
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Request, Response};
@@ -48,8 +48,8 @@ pub(super) fn request(
     range: Option<Range<u64>>,
     if_range: Option<&str>,
     elsewhere: bool,
-) -> Result<Request<Empty<Buffer>>, GetError> {
-    let mut request = Request::new(Empty::new());
+) -> Result<Request<Full<Buffer>>, GetError> {
+    let mut request = Request::new(Full::default());
     let fields = request.headers_mut();
     fields.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
     fields.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -177,7 +177,7 @@ fn say(options: &GetOptions, url: &Url, next: &Url, leaves: bool, tell: &mut dyn
 pub(super) async fn ask(
     config: &ConnectConfig,
     carrier: &mut Carrier,
-    request: Request<Empty<Buffer>>,
+    request: Request<Full<Buffer>>,
     url: &Url,
 ) -> Result<Response<Incoming>, GetError> {
     let waited = config.options.read_timeout;

@@ -19,7 +19,7 @@ pub(super) fn configuration(options: &GetOptions) -> Result<Arc<ClientConfig>, G
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .map_err(|error| GetError::Tls { host: "any host".into(), problem: error.to_string() })?;
+        .map_err(|error| failed("any host", &error.to_string()))?;
     let mut config = if options.insecure {
         let anyone = Arc::new(Anyone(provider));
         builder.dangerous().with_custom_certificate_verifier(anyone).with_no_client_auth()
@@ -130,14 +130,17 @@ impl ServerCertVerifier for Named {
 }
 
 /// A TLS error, and what to try.
-pub(super) fn in_words(error: &str) -> String {
+pub(super) fn failed(host: &str, error: &str) -> GetError {
     // What webpki says of a certificate that its server signed itself is a name of its source code.
-    if error.contains("CaUsedAsEndEntity") {
-        return "the server signed its certificate itself; name that very certificate with --cacert FILE, or trust \
-                anyone with -k"
-            .into();
-    }
-    format!("{error}; {}", advice(error))
+    let (problem, advice) = if error.contains("CaUsedAsEndEntity") {
+        (
+            "the server signed its certificate itself",
+            "name that very certificate with --cacert FILE, or trust anyone with -k",
+        )
+    } else {
+        (error, advice(error))
+    };
+    GetError::Tls { host: host.into(), problem: problem.into(), advice }
 }
 
 /// What to try after a TLS error.
@@ -239,7 +242,7 @@ mod tests {
         // Another authority's file does not vouch for it.
         let other = Named { certificates: Vec::new(), ..named };
         let refused = verify(&other, "127.0.0.1", now).unwrap_err();
-        let told = in_words(&refused.to_string());
-        assert!(told.starts_with("the server signed its certificate itself"), "{told}");
+        let told = failed("test", &refused.to_string()).to_string();
+        assert!(told.contains("the server signed its certificate itself"), "{told}");
     }
 }

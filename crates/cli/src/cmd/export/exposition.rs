@@ -210,6 +210,7 @@ const fn name(label: GroupLabel) -> &'static str {
         GroupLabel::Runtime => "container_runtime",
         GroupLabel::Pod => "k8s_pod_uid",
         GroupLabel::PodName => "k8s_pod_name",
+        GroupLabel::Controller => "controller",
         GroupLabel::Namespace => "k8s_namespace_name",
         GroupLabel::Qos => "k8s_pod_qos_class",
         GroupLabel::Site => "peer_site",

@@ -4,6 +4,7 @@
 //! it waits, and then pushes what is so by then. Nothing piles up.
 
 use super::otlp::{Encoder, ExportAnswer, ExportRequest, RpcStatus};
+use crate::cmd::pauses::{self, PAUSE_MAX};
 use crate::sentence::{Sentence, either};
 use crate::terminal::remark;
 use clap::ValueEnum;
@@ -18,14 +19,10 @@ use hyper::{Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use prost::Message;
 use serde::de::DeserializeOwned;
-use std::hash::{BuildHasher, RandomState};
 use tokio::net::TcpStream;
 
 /// OpenTelemetry's default for a push.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The pause after the first failure; it doubles with each further one.
-const PAUSE_MIN: Duration = Duration::from_secs(1);
-const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// An answer longer than this is none of a collector.
 const ANSWER_MAX: usize = 1 << 20;
 /// Where a collector takes metrics, if the URL names no path.
@@ -177,21 +174,11 @@ pub async fn push(
                     ));
                 }
                 failures += 1;
-                pause.unwrap_or_else(|| backoff(failures, interval))
+                pause.unwrap_or_else(|| pauses::after(failures, interval))
             }
         };
         tokio::time::sleep(pause.into()).await;
     }
-}
-
-/// The pause after so many failures, varied by a quarter: the hosts that push to a collector shall
-/// not all come back at once.
-fn backoff(failures: u32, interval: Duration) -> Duration {
-    let doubled = PAUSE_MIN.saturating_mul(1 << failures.saturating_sub(1).min(16));
-    let pause = doubled.min(PAUSE_MAX).max(interval);
-    // A RandomState has a seed of its own.
-    let random = RandomState::new().hash_one(failures) as f64 / u64::MAX as f64;
-    Duration::from_secs_f64(pause.as_secs_f64() * (0.75 + 0.5 * random))
 }
 
 /// Pushes one document. `Some` is what the collector says about values that it dropped.
@@ -275,15 +262,6 @@ mod tests {
         for wrong in ["", "127.0.0.1:4318", "https://sink", "grpc://sink:4317", "http://a:b@sink"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn pauses_double_up_to_a_minute() {
-        for (failures, seconds) in [(1, 1.0), (2, 2.0), (5, 16.0), (7, 60.0), (4_000, 60.0)] {
-            let pause = backoff(failures, Duration::from_millis(100)).as_secs_f64();
-            assert!((0.75 * seconds..=1.25 * seconds).contains(&pause), "{failures}: {pause}");
-        }
-        assert!(backoff(1, Duration::from_secs(30)) >= Duration::from_secs(22));
     }
 
     fn headers(kind: &'static str) -> HeaderMap {

@@ -1,6 +1,7 @@
 //! `record --sockets`: the host's flight recorder.
 
 use super::RecordCommand;
+use super::upload::{Uploaded, Uploader};
 use crate::cmd::past::not_read;
 use crate::failure::Failure;
 use crate::sentence::either;
@@ -31,12 +32,20 @@ struct SocketsDocument {
     first: Option<Instant>,
     /// Parts of this recording that could not be written.
     lost: u64,
+    /// What `--upload` sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upload: Option<Uploaded>,
 }
 
 /// Records until `end` is set, or for the time that was asked for.
 pub fn run(command: &RecordCommand, end: &Interrupt) -> Result<u8, Failure> {
     let path = command.ring.clone().map_or_else(directory, Ok).map_err(not_read)?;
     let ring = HistoryRing::begin(&path, command.size).map_err(not_read)?;
+    let bar = bar();
+    let mut parts = NewParts { last: ring.newest(), uploader: None };
+    if let Some(address) = &command.upload {
+        parts.uploader = Some(Uploader::begin(address, &path, &bar)?);
+    }
     let begun = HistoryRecorder::begin(ring, command.size, HistoryOptions::default());
     let mut recorder = begun.map_err(not_read)?;
     if command.span.is_none() {
@@ -48,7 +57,6 @@ pub fn run(command: &RecordCommand, end: &Interrupt) -> Result<u8, Failure> {
             format!("正在把套接字记录到 {place}；按 Ctrl-C 结束，用 `fullpipe why --at -10m` 读取"),
         ));
     }
-    let bar = bar();
     let mut trouble = Trouble::default();
     let last = command.span.map(|span| clock::now() + span);
     loop {
@@ -59,18 +67,39 @@ pub fn run(command: &RecordCommand, end: &Interrupt) -> Result<u8, Failure> {
         let wrong = recorder.step().map_err(not_read)?;
         bar.set_message(progress(recorder.progress(), recorder.ring().size()));
         trouble.tell(&bar, wrong, recorder.ring().parts().0);
+        parts.see(recorder.ring());
     }
     bar.finish_and_clear();
     let (ring, wrong) = recorder.finish();
     trouble.tell(&bar, wrong, ring.parts().0);
+    parts.see(&ring);
+    let upload = parts.uploader.and_then(Uploader::finish);
     if command.json {
         let (parts, first) = ring.parts();
         let (schema, size, lost) = (Version::default(), ring.size(), trouble.lost);
-        print_json(&SocketsDocument { schema, ring: path, parts, size, first, lost })?;
+        print_json(&SocketsDocument { schema, ring: path, parts, size, first, lost, upload })?;
     }
     // Whoever ends what has no end of its own has what was asked for.
     let is_cut = end.is_set() && command.span.is_some();
     if is_cut { Err(super::cut()) } else { Ok(0) }
+}
+
+/// Whoever sends the parts, and the last one that it knows.
+struct NewParts {
+    last: Option<String>,
+    uploader: Option<Uploader>,
+}
+
+impl NewParts {
+    /// Tells of a part that was written since the last call.
+    fn see(&mut self, ring: &HistoryRing) {
+        let Some(uploader) = &self.uploader else { return };
+        let newest = ring.newest();
+        if newest != self.last {
+            newest.iter().for_each(|name| uploader.add(name.clone()));
+            self.last = newest;
+        }
+    }
 }
 
 /// What went wrong with parts, each kind told once while it goes on.

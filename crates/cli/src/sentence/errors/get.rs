@@ -28,7 +28,9 @@ fn chinese(error: &GetError) -> String {
         GetError::Proxy { host, proxy, problem } => {
             format!("经代理 {proxy} 连接 {host}：{problem}；请检查代理，或使用 --noproxy")
         }
-        GetError::Tls { host, problem } => format!("与 {host} 建立 TLS：{problem}"),
+        GetError::Tls { host, problem, advice } => {
+            format!("与 {host} 建立 TLS：{problem}；{advice}")
+        }
         GetError::Timeout { url, what, waited, option } => format!(
             "获取 {url}：等待{}已 {waited}；服务器太慢或路径不通：请再试，或用 {option} 给更多时间",
             awaited(what)
