@@ -10,7 +10,6 @@ mod overflows;
 mod pauses;
 mod queues;
 mod rivals;
-mod room;
 mod shared;
 mod surroundings;
 mod trains;
@@ -117,7 +116,6 @@ fn decide_by(features: &[Features], path: Path, clocked: Clocked) -> Verdict {
     let rates = transfer.surroundings.wide_rates();
     let verdict = overflows::overrule(verdict, features, path);
     let verdict = conserved::overrule(verdict, features, path);
-    let verdict = room::overrule(verdict, features, path);
     let verdict = pauses::overrule(verdict, features, rates, Writes { clocked, turns: path.turns });
     match path.drops.policed.filter(|_| !path.is_reordered) {
         Some(law) => one_rate(verdict, law, features, path.is_at_sender),
