@@ -2,11 +2,10 @@
 
 mod brief;
 mod ceiling;
-mod conserved;
 mod features;
 mod gates;
 mod one_rate;
-mod overflows;
+pub(super) mod overflows;
 mod pauses;
 mod queues;
 mod rivals;
@@ -26,7 +25,6 @@ use super::thresholds::{
 use brief::Brief;
 pub(crate) use features::Features;
 use one_rate::one_rate;
-pub(super) use overflows::are_overflows;
 use pauses::Writes;
 pub(crate) use queues::queue_least;
 use queues::standing_queues;
@@ -115,7 +113,6 @@ fn decide_by(features: &[Features], path: Path, clocked: Clocked) -> Verdict {
     let verdict = if path.is_reordered { verdict.or_taken_for_loss() } else { verdict };
     let rates = transfer.surroundings.wide_rates();
     let verdict = overflows::overrule(verdict, features, path);
-    let verdict = conserved::overrule(verdict, features, path);
     let verdict = pauses::overrule(verdict, features, rates, Writes { clocked, turns: path.turns });
     match path.drops.policed.filter(|_| !path.is_reordered) {
         Some(law) => one_rate(verdict, law, features, path.is_at_sender),

@@ -1,5 +1,7 @@
 //! The verdict: intervals, and their sum over the connection.
 
+mod left_over;
+
 use super::confidence::{self, Coverage, PROVEN, Source};
 use super::judge::{
     Case, Judged, LIMITS, LinkEvidence, OVERRULED, Opinion, Part, Possible, Reason, SURE,
@@ -312,12 +314,8 @@ impl Verdict {
     fn adopt(&mut self, opinion: &Opinion, link: LinkEvidence) {
         let Candidate { limit: by_rules, .. } = self.limited_by();
         let (mut limit, mut likely) = opinion.beside(self.source, by_rules, link);
-        let is_left_over = opinion.ruled_out > SURE && limit == Limit::SenderApplication;
-        if is_left_over && by_rules == Limit::Link && self.idle() < PAUSES_LEAST {
-            // Something dropped without a queue, and a writer that hardly pauses did not do that.
-            self.turn_to(Limit::Link, 0..self.intervals.len(), |_| true);
-            self.confidence = OVERRULED;
-            return;
+        if self.is_left_over(opinion, limit) {
+            return self.keep_the_link();
         }
         // What is wrong six times of seven is no answer to begin with, whatever rule it rests on.
         let (first, most) = opinion.first();
@@ -337,12 +335,6 @@ impl Verdict {
         if (by_rules, limit, link) == (Limit::Link, Limit::Link, LinkEvidence::GivenRate) {
             self.confidence = self.confidence.max(AT_GIVEN_RATE);
         }
-    }
-
-    /// The part of the time in which nothing was in flight although the window had room.
-    fn idle(&self) -> f64 {
-        let idle = self.intervals.iter().map(|one| one.evidence.idle * one.length.as_secs_f64());
-        idle.sum::<f64>() / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
     /// Names no limit where the statistics found one that cannot be and the rules did, too: what is
@@ -554,9 +546,6 @@ fn is_shut(interval: &Interval) -> bool {
 
 /// An interval is shut if the window had no room for more than this fraction of it.
 const MOSTLY_SHUT: f64 = 0.5;
-
-/// A writer that pauses for less of the time gives little by writing sooner.
-const PAUSES_LEAST: f64 = 0.15;
 
 /// An interval is a pause if nothing was in flight for more than this fraction of it.
 const MOSTLY_IDLE: f64 = 0.5;

@@ -99,9 +99,8 @@ fn while_a_sender_waits_for_its_timer_others_pass_beside_it() {
             interval: rtt,
             lag: Some(Duration::ZERO),
         });
-        let carried = |bytes| HostPairSum { bytes, gaps: 0 };
-        series.sent(at(0), Data { carried: carried(1_000), ..data(1, 1) });
-        let mut last = Data { carried: carried(500_000), ..data(1001, 1) };
+        series.sent(at(0), Data { carried: HostPairSum { bytes: 1_000, gaps: 0 }, ..data(1, 1) });
+        let mut last = Data { carried: HostPairSum { bytes: 500_000, gaps: 0 }, ..data(1001, 1) };
         ends(&mut last);
         series.carried_beside(at(300), last).bytes
     };

@@ -5,6 +5,8 @@
 //! RED). Over a long path the window takes seconds to grow back, in which the link has room; all
 //! the same, a faster link would have dropped later, and nothing else gives anything.
 
+mod conserved;
+
 use super::queues::standing_queues;
 use super::trains::train_rate;
 use super::{Features, Path};
@@ -37,7 +39,7 @@ pub(super) fn overrule(verdict: Verdict, features: &[Features], path: Path) -> V
             verdict.pace = Some(Pace::DropsAfter(after));
             verdict
         }
-        None => verdict,
+        None => conserved::overrule(verdict, features, path),
     }
 }
 

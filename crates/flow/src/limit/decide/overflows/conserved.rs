@@ -4,7 +4,7 @@
 //! nothing of the others. What is full has one sum for all of them, so one has less whenever the
 //! others have more, whether a queue drops what is too much or a policer.
 
-use super::{Features, Path};
+use super::super::{Features, Path};
 use crate::limit::{CongestionCause, Limit, Pace, Verdict};
 use std::array::from_fn;
 
@@ -54,8 +54,8 @@ fn have_one_sum(features: &[Features], rtt: f64) -> bool {
 /// How many of the spans are independent of those before them (Bartlett 1935): a window that is
 /// small in one of them is not large in the next.
 fn independent(own: &[f64], beside: &[f64]) -> f64 {
-    let lasts = |all: &[f64]| correlation(&all[1..], &all[..all.len() - 1]).max(0.0);
-    let both = lasts(own) * lasts(beside);
+    let [one, other] = [own, beside].map(|all| correlation(&all[1..], &all[..all.len() - 1]));
+    let both = one.max(0.0) * other.max(0.0);
     own.len() as f64 * (1.0 - both) / (1.0 + both)
 }
 
@@ -84,12 +84,11 @@ fn spans(features: &[Features], span: f64, count: usize) -> [Vec<f64>; 2] {
 
 /// Pearson's correlation, a little less than 1 at most; 0 where one of them does not change.
 fn correlation(one: &[f64], other: &[f64]) -> f64 {
-    let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
-    let (a, b) = (mean(one), mean(other));
-    let sum = |of: fn(f64, f64) -> f64| -> f64 {
-        one.iter().zip(other).map(|(x, y)| of(x - a, y - b)).sum()
-    };
-    let (both, own, others) = (sum(|x, y| x * y), sum(|x, _| x * x), sum(|_, y| y * y));
+    let [a, b] = [one, other].map(|all| all.iter().sum::<f64>() / all.len() as f64);
+    let (both, own, others) = one.iter().zip(other).fold((0.0, 0.0, 0.0), |sums, (x, y)| {
+        let (x, y) = (x - a, y - b);
+        (sums.0 + x * y, sums.1 + x * x, sums.2 + y * y)
+    });
     let correlation = both / (own * others).sqrt();
     if correlation.is_finite() { correlation.clamp(-0.999, 0.999) } else { 0.0 }
 }
