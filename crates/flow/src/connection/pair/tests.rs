@@ -167,11 +167,13 @@ impl Simulated {
         let fills_gap = self.gaps.remove(&number);
         self.known.sent += 1;
         let is_lost = self.chance(self.world.lost);
+        let mut is_missed = false;
         if is_lost {
             self.known.lost += 1;
         } else {
             let seen = Drawn { ttl: 57, ..data.clone() };
-            if self.chance(self.world.missed_by_client) {
+            is_missed = self.chance(self.world.missed_by_client);
+            if is_missed {
                 self.known.missed_by_client += 1;
             } else {
                 self.taps[0].push((at + half, seen.clone()));
@@ -182,7 +184,9 @@ impl Simulated {
             }
         }
         if !is_lost && self.chance(self.world.missed_by_server) {
-            self.known.missed_by_server += 1;
+            // What neither capture has, nobody can miss.
+            self.known.missed_by_server += u64::from(!is_missed);
+            self.known.missed_by_client -= u64::from(is_missed);
             self.known.sent -= 1;
         } else {
             // A copy that the capture missed does not show that an earlier one was lost.
@@ -483,6 +487,25 @@ fn what_is_drawn_as_lost_is_what_is_counted() {
         assert_eq!(way.missed_at_far.segments > 0, missed > 0, "{way:?}");
         assert!(way.lost.segments > 0);
         assert_eq!(way.course.as_ref().unwrap().lost.len() as u64, way.lost.segments);
+    }
+}
+
+/// A lost segment that is sent again and then missed by the far capture is acknowledged once: that
+/// answers the copy that arrived.
+#[test]
+fn a_copy_that_the_sniffer_missed_does_not_answer_for_one_that_was_lost() {
+    let [one, other] = [(1_037_020_160, 132), (190_307_503, 173)].map(|(seed, rtt)| {
+        let world = World { seed, rtt: rtt * MS, lost: 25, lost_before: 3, ..World::default() };
+        World { lost_after: 5, missed_by_server: 9, missed_by_client: 7, duplicated: 6, ..world }
+    });
+    let other = World { lost: 26, lost_before: 6, lost_after: 2, duplicated: 9, ..other };
+    let other = World { missed_by_server: 8, missed_by_client: 8, ..other };
+    for has_timestamps in [true, false] {
+        for world in [one, other] {
+            let world = Simulated::of(World { has_timestamps, ..world });
+            let (said, known) = (said(&world.paired()), world.known);
+            assert_eq!(said.lost, known.lost, "{said:?} {known:?}");
+        }
     }
 }
 
