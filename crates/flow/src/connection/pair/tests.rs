@@ -377,6 +377,75 @@ fn what_both_places_saw_is_found_to_be_the_same() {
     assert_eq!((acks.acknowledgements, acks.acknowledgements_lost), (2001, 0));
 }
 
+/// What the path does to the bytes of a packet, from its IP header on, as a place shows it.
+type Planted = fn(Tap, &mut [u8]);
+
+const CLIENTS_SYN: u8 = SYN;
+const FLAGS: usize = 33;
+const OPTIONS: usize = 40;
+
+/// Each kind of change but the hops, which the world has anyway, by packets to the client (which
+/// pass A last) or by the client's SYN (which passes B last).
+const PLANTED: [(HeaderField, u8, Planted); 11] = [
+    (HeaderField::MaximumSegmentSize, CLIENTS_SYN, |tap, ip| ip[43] -= tap as u8 * 100),
+    (HeaderField::WindowScale, CLIENTS_SYN, |tap, ip| {
+        ip[OPTIONS + 4..OPTIONS + 8].copy_from_slice(&[1, 3, 3, 7 - tap as u8]);
+    }),
+    (HeaderField::SackPermitted, CLIENTS_SYN, |tap, ip| {
+        if tap == Tap::B {
+            ip[OPTIONS + 6..OPTIONS + 8].fill(1);
+        }
+    }),
+    (HeaderField::Timestamps, CLIENTS_SYN, |tap, ip| {
+        if tap == Tap::B {
+            ip[OPTIONS + 8..OPTIONS + 20].fill(1);
+        }
+    }),
+    (HeaderField::EcnRequest, CLIENTS_SYN, |tap, ip| {
+        ip[FLAGS] |= if tap == Tap::A { 0xc0 } else { 0 };
+    }),
+    (HeaderField::TimestampValue, ACK, |tap, ip| ip[OPTIONS + 4] += tap as u8),
+    (HeaderField::Ecn, ACK, |tap, ip| ip[1] = tap as u8 * 2),
+    (HeaderField::CongestionMark, ACK, |tap, ip| ip[1] = 3 - tap as u8),
+    (HeaderField::Dscp, ACK, |tap, ip| ip[1] = tap as u8 * 0x28),
+    (HeaderField::Identification, ACK, |tap, ip| ip[4] ^= tap as u8),
+    (HeaderField::Window, ACK, |tap, ip| ip[34] = 100 + tap as u8),
+];
+
+/// The kinds of change that are named, without the hops.
+fn named(world: &Simulated, flags: u8, planted: Planted) -> BTreeSet<HeaderField> {
+    let mut pairing = Pairing::new();
+    for tap in Tap::ALL {
+        for (at, mut ip, length) in world.captured(tap) {
+            let is_to_client = ip[12] == 192;
+            if ip[FLAGS] == flags && is_to_client == (flags == ACK) {
+                planted(tap, &mut ip);
+            }
+            push(&mut pairing, tap, at, &ip, length);
+        }
+    }
+    let paired = pairing.finish();
+    let [one] = &paired.connections[..] else { panic!("{paired:?}") };
+    let fields = one.changes.iter().map(|change| change.field);
+    fields.filter(|field| *field != HeaderField::Hops).collect()
+}
+
+/// Each of the fourteen kinds is named, and no other one beside it.
+#[test]
+fn what_the_path_changed_is_named_and_nothing_else() {
+    let world = World { lost: 5, segments: 300, ..World::default() };
+    let plain = Simulated::of(world);
+    assert_eq!(named(&plain, ACK, |_, _| ()), BTreeSet::new());
+    for (field, flags, planted) in PLANTED {
+        assert_eq!(named(&plain, flags, planted), BTreeSet::from([field]));
+    }
+    let translated = Simulated::of(World { is_translated: true, ..world });
+    assert_eq!(named(&translated, ACK, |_, _| ()), BTreeSet::from([HeaderField::Address]));
+    let renumbered = Simulated::of(World { is_renumbered: true, ..world });
+    let fields = named(&renumbered, ACK, |_, _| ());
+    assert_eq!(fields, BTreeSet::from([HeaderField::SequenceNumbers]));
+}
+
 /// Where a capture misses packets, nothing tells whether an acknowledgement was lost.
 #[test]
 fn acknowledgements_are_lost_only_where_that_is_known() {
