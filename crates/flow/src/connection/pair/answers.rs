@@ -28,13 +28,12 @@ impl<'a> Answers<'a> {
             }
         }
         let mut unwrapped = Unwrapped::from(base);
-        let mut sacked = Vec::new();
-        for (at, blocks) in &back.way.sacks {
-            for (from, to) in blocks.as_slice() {
-                let from = unwrapped.of(*from);
-                sacked.push((*at, from, unwrapped.of(*to)));
-            }
-        }
+        let blocks = back.way.sacks.iter();
+        let sacked = blocks.map(|(at, from, to)| {
+            let from = unwrapped.of(*from);
+            (*at, from, unwrapped.of(*to))
+        });
+        let sacked = sacked.collect();
         let mut answers = Answers { back, acked, sacked, fastest: 0 };
         answers.fastest = answers.least_time(data);
         answers
