@@ -71,7 +71,7 @@ pub struct Anonymize {
     json: bool,
 }
 
-/// So many keys are drawn at most: one in some hundred makes an address of the input of another one.
+/// So many keys are drawn at most: one in some hundred makes an address of the input of another.
 const MOST_KEYS: usize = 4;
 /// Output that is gathered before it is written.
 const WRITE_AT: usize = 1 << 18;

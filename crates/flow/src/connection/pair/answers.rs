@@ -17,8 +17,8 @@ pub(super) struct Answers<'a> {
 }
 
 impl<'a> Answers<'a> {
-    /// `data` is what the receiver answers, and `back` what it sent; `base` is the number from which
-    /// the bytes are counted.
+    /// `data` is what the receiver answers, and `back` what it sent; the bytes are counted from
+    /// `base`.
     pub fn new(data: &Segments, back: &'a Segments, base: SequenceNumber) -> Self {
         let (mut most, mut acked) = (i64::MIN, Vec::new());
         for (number, one) in back.iter().enumerate() {

@@ -167,8 +167,7 @@ impl<'a> InBoth<'a> {
     fn new(at: &'a [Segments; 2], sorted: &'a [Vec<u32>; 2], with_timestamps: bool) -> Self {
         let rest = sorted.each_ref().map(|sorted| &sorted[..]);
         let copies = Default::default();
-        let first = |tap: usize| Some(at[tap].carries(*rest[tap].first()? as usize));
-        let carries = [first(0), first(1)];
+        let carries = [0, 1].map(|tap| Some(at[tap].carries(*rest[tap].first()? as usize)));
         InBoth { at, rest, carries, with_timestamps, copies, same: 0, other: 0 }
     }
 

@@ -27,8 +27,8 @@ struct Fastest {
     back: Option<Crossing>,
 }
 
-/// At most two for each of some [`MOST_CROSSINGS`] spans, or all where they are few, in the order of
-/// A's clock.
+/// At most two for each of some [`MOST_CROSSINGS`] spans, or all where they are few, in the order
+/// of A's clock.
 pub(super) fn fastest_crossings(connections: &[PassedBoth]) -> Vec<Crossing> {
     let known = connections.iter().filter_map(|one| Some((one.near?, &one.directions)));
     let ways: Vec<CrossingsOfWay<'_>> = known
@@ -76,19 +76,21 @@ impl CrossingsOfWay<'_> {
     }
 }
 
+/// By how much B's clock shows more, and when.
+fn speed(one: Crossing) -> (i64, i64) {
+    (one.b - one.a, one.a)
+}
+
 impl Fastest {
     #[inline]
     fn note(&mut self, one: Crossing) {
-        let ahead = |one: Crossing| one.b - one.a;
-        // Of several that are as fast, the first there and the last back: whatever order they come in.
+        // Of several that are as fast, the first there and the last back, whatever their order.
         if one.is_forward {
-            let is_faster = |best: Crossing| (ahead(one), one.a) < (ahead(best), best.a);
-            if self.forward.is_none_or(is_faster) {
+            if self.forward.is_none_or(|best| speed(one) < speed(best)) {
                 self.forward = Some(one);
             }
         } else {
-            let is_faster = |best: Crossing| (ahead(one), one.a) > (ahead(best), best.a);
-            if self.back.is_none_or(is_faster) {
+            if self.back.is_none_or(|best| speed(one) > speed(best)) {
                 self.back = Some(one);
             }
         }

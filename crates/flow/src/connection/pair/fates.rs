@@ -234,10 +234,11 @@ impl Comparison<'_> {
         answers: &Answers<'_>,
         delays: &Delays,
     ) -> i64 {
-        let is_copy =
-            |one: &Carried| one.at > piece.at && one.start <= piece.start && one.end >= piece.end;
-        let sent = near_bytes.overlapping(piece).map(|at| self.near().at(at)).filter(is_copy);
-        let first = sent.map(|one| one.at).min();
+        let later = near_bytes
+            .overlapping(piece)
+            .map(|at| self.near().at(at))
+            .filter(|one| one.at > piece.at && one.start <= piece.start && one.end >= piece.end);
+        let first = later.map(|one| one.at).min();
         let answer = delays.least + answers.fastest - self.slack();
         first.map_or(i64::MAX, |at| at.saturating_add(answer))
     }
