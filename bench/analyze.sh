@@ -4,13 +4,14 @@
 #   bench/analyze.sh measure DIR        ours with one thread and two, in turns; REPEAT times (9)
 #   bench/analyze.sh peers DIR          tcptrace and tshark, and ours beside each; PEERS times (3)
 #   bench/analyze.sh connections DIR    CONNECTIONS (10000000) short connections through a pipe, as rows, once
+#   bench/analyze.sh both DIR           two captures of the same connections beside one of them, REPEAT times
 #   bench/analyze.sh table DIR          the table, into the page
 # The captures: a million packets of connections with loss, SACK, reordering and duplicates, interleaved, the same bytes
 # every time; once cut after their headers, once whole. Use a quiet machine. Needs cargo, bash, python3.
 set -eu
 cd "$(dirname "$0")/.."
 . bench/machine.sh
-what=${1:?build, measure, peers, connections or table}
+what=${1:?build, measure, peers, connections, both or table}
 folder=${2:?a folder for captures and results}
 program=$folder/fullpipe
 examples=${CARGO_TARGET_DIR:-target}/release/examples
@@ -32,6 +33,9 @@ build)
     cp "${CARGO_TARGET_DIR:-target}/release/fullpipe" "$program"
     "$examples/mixed_capture" "$folder/cut.pcap" 1000000
     "$examples/mixed_capture" "$folder/whole.pcap" 1000000 whole
+    "$examples/mixed_capture" "$folder/cut-far.pcap" 1000000 far
+    "$examples/mixed_capture" "$folder/one.pcap" 1000000 one
+    "$examples/mixed_capture" "$folder/one-far.pcap" 1000000 one far
     ;;
 measure)
     rm -f "$folder"/ours-*
@@ -64,6 +68,34 @@ connections)
         /usr/bin/time -o "$folder/connections" -f "$count %e %U %S %M" "$program" analyze --csv --threads 2 - |
         wc -l >"$folder/connections-rows"
     made_on >"$folder/made-connections"
+    ;;
+both)
+    rm -f "$folder"/both-*
+    for _ in $(seq "${REPEAT:-9}"); do
+        for kind in cut one; do
+            ours "both-$kind-near" 1 "$kind.pcap"
+            ours "both-$kind-far" 1 "$kind-far.pcap"
+            # GNU time: wall, user and system seconds, and the most memory in KiB.
+            /usr/bin/time -a -o "$folder/both-$kind-pair" -f "%e %U %S %M" \
+                "$program" analyze --both "$folder/$kind.pcap" "$folder/$kind-far.pcap" >/dev/null
+        done
+    done
+    python3 - "$folder" <<'PYTHON'
+import statistics, sys
+
+
+def median(name, value):
+    with open(f"{sys.argv[1]}/both-{name}", encoding="utf-8") as file:
+        return statistics.median(value(list(map(float, line.split()))) for line in file)
+
+
+for kind in ["cut", "one"]:
+    near, far, pair = (median(f"{kind}-{which}", lambda line: line[1] + line[2]) for which in ["near", "far", "pair"])
+    memory = median(f"{kind}-pair", lambda line: line[3]) / 1024
+    print(f"{kind}: CPU s {near:.3f} and {far:.3f} alone, {pair:.3f} as a pair ({2 * pair / (near + far):.2f} times one); "
+          f"{memory:.0f} MiB")
+PYTHON
+    made_on
     ;;
 table)
     cargo test --quiet -p fullpipe-flow --test memory -- --nocapture | grep 'bytes an open' >"$folder/open"
@@ -138,7 +170,7 @@ PYTHON
     cat "$folder/table"
     ;;
 *)
-    echo "bench/analyze.sh: build, measure, peers, connections or table, not $what" >&2
+    echo "bench/analyze.sh: build, measure, peers, connections, both or table, not $what" >&2
     exit 2
     ;;
 esac

@@ -1,6 +1,7 @@
-//! Writes a capture for benchmarks: `mixed_capture FILE [PACKETS [whole|one]]`. Connections with loss,
-//! SACK, reordering and duplicates over different paths, interleaved, Ethernet, cut behind the
-//! headers or `whole` (the payload is zeroes), or `one` connection alone; the same bytes every time.
+//! Writes a capture for benchmarks: `mixed_capture FILE [PACKETS [whole|one] [far]]`. Connections with
+//! loss, SACK, reordering and duplicates over different paths, interleaved, Ethernet, cut behind the
+//! headers or `whole` (the payload is zeroes), or `one` connection alone; at their senders, or at
+//! the `far` end of their paths, by a clock that is 5 s ahead; the same bytes every time.
 #![allow(clippy::print_stderr, reason = "a program for people")]
 
 #[path = "../tests/path/mod.rs"]
@@ -14,11 +15,12 @@ use std::io::Write;
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let (Some(name), packets) = (arguments.next(), arguments.next()) else {
-        eprintln!("usage: mixed_capture FILE [PACKETS [whole|one]]");
+        eprintln!("usage: mixed_capture FILE [PACKETS [whole|one] [far]]");
         std::process::exit(2);
     };
-    let kind = arguments.next().unwrap_or_default();
-    let (is_whole, is_one) = (kind == "whole", kind == "one");
+    let words: Vec<String> = arguments.collect();
+    let [is_whole, is_one, is_far] =
+        ["whole", "one", "far"].map(|word| words.iter().any(|one| one == word));
     let wanted: usize = packets.and_then(|packets| packets.parse().ok()).unwrap_or(1_000_000);
     let mut all: Vec<(u64, u64, Seen)> = Vec::new();
     let mut connection = 0_u64;
@@ -41,7 +43,9 @@ fn main() -> std::io::Result<()> {
             (path.bytes, path.rtt, path.rate) = (wanted as u64 * 1000, 40 * milli, 60_000_000);
             path.loss = 0.0005;
         }
-        all.extend(path::run(&path).at_sender.into_iter().map(|seen| (seen.at, connection, seen)));
+        let run = path::run(&path);
+        let seen = if is_far { run.at_receiver } else { run.at_sender };
+        all.extend(seen.into_iter().map(|seen| (seen.at, connection, seen)));
         connection += 1;
     }
     all.sort_by_key(|(at, connection, _)| (*at, *connection));
@@ -63,7 +67,8 @@ fn main() -> std::io::Result<()> {
         if is_whole {
             ethernet.resize(wire as usize, 0);
         }
-        file.write_all(&record_header(Instant::from_nanos(*at), ethernet.len() as u32, wire))?;
+        let shown = Instant::from_nanos(*at + if is_far { 5_000_000_000 } else { 0 });
+        file.write_all(&record_header(shown, ethernet.len() as u32, wire))?;
         file.write_all(&ethernet)?;
     }
     eprintln!("{}: {} packets of {connection} connections", name, all.len());

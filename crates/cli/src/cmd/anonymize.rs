@@ -71,13 +71,15 @@ pub struct Anonymize {
     json: bool,
 }
 
+/// So many keys are drawn at most: one in some hundred makes an address of the input of another.
+const MOST_KEYS: usize = 4;
 /// Output that is gathered before it is written.
 const WRITE_AT: usize = 1 << 18;
 
 impl Anonymize {
     pub fn run(self) -> Result<u8, Failure> {
-        let key = self.key()?;
-        let mut source = TwiceRead::open(&self.input, &self.output)?;
+        let given = self.given_key()?;
+        let source = TwiceRead::open(&self.input, &self.output)?;
         if source.is(&self.output) {
             let problem = Sentence::new(
                 "anonymize: -o names the input itself; name another file",
@@ -85,13 +87,42 @@ impl Anonymize {
             );
             return Err(Failure::new(Kind::Usage, problem));
         }
+        match given {
+            Some(key) => self.under(std::iter::once(Ok(key)), &source),
+            None => self.under(std::iter::repeat_with(drawn_key).take(MOST_KEYS), &source),
+        }
+    }
+
+    /// Writes it under the first of `keys` that makes no address of the input of another one.
+    fn under(
+        &self,
+        keys: impl Iterator<Item = Result<Key, Failure>>,
+        source: &TwiceRead,
+    ) -> Result<u8, Failure> {
+        let mut refused = None;
+        for key in keys {
+            let attempt = self.attempt(&key?, source)?;
+            if attempt.outcome.is_clean() {
+                return self.accept(attempt);
+            }
+            let is_over = !attempt.outcome.may_be_the_key();
+            refused = Some(attempt.outcome);
+            if is_over {
+                break;
+            }
+        }
+        refused.map_or(Ok(0), |outcome| self.refused(&outcome))
+    }
+
+    /// Writes it under this key, and holds it to the input.
+    fn attempt(&self, key: &Key, source: &TwiceRead) -> Result<Attempt, Failure> {
         let options = AnonymizeOptions {
             ports: self.ports,
             shift_time: self.shift_time,
             zeroes: self.zeroes,
         };
         let mut work = Work {
-            anonymizer: Anonymizer::new(&key, options),
+            anonymizer: Anonymizer::new(key, options),
             marks: (!self.no_check).then(InputMarks::default),
             problem: None,
             bytes: 0,
@@ -100,9 +131,9 @@ impl Anonymize {
             Pending::nameless_at(&self.output).map_err(|cause| self.not_written(&cause))?;
         let before = match self.no_check {
             true => None,
-            false => Some(Verdicts::of(&source, Some(&work.anonymizer))?),
+            false => Some(Verdicts::of(source, Some(&work.anonymizer))?),
         };
-        work.write(&mut source, &mut pending).map_err(|failed| match failed {
+        work.write(source, &mut pending).map_err(|failed| match failed {
             CopyError::Write(cause) => self.not_written(&cause),
             CopyError::Read(cause) => {
                 let error = Error::Read { name: source.name().into(), cause };
@@ -117,34 +148,27 @@ impl Anonymize {
             }
             None => None,
         };
-        let outcome = Anonymized::new(&self, &mut work, checked);
-        if !outcome.is_clean() {
-            drop(pending);
-            return self.refused(&outcome);
-        }
+        let outcome = Anonymized::new(self, &mut work, checked);
+        Ok(Attempt { pending, outcome, problem: work.problem })
+    }
+
+    /// Gives the file its name.
+    fn accept(&self, attempt: Attempt) -> Result<u8, Failure> {
+        let Attempt { pending, outcome, problem } = attempt;
         pending.commit().map_err(|cause| self.not_written(&cause))?;
         if self.json {
             print_json(&outcome)?;
         } else {
             print(&outcome.text())?;
         }
-        let Some(problem) = &work.problem else { return Ok(0) };
+        let Some(problem) = &problem else { return Ok(0) };
         remark(&format!("fullpipe: {}", problem.here()));
         Ok(Failure::code(Kind::Input))
     }
 
-    fn key(&self) -> Result<Key, Failure> {
-        if let Some(file) = &self.key_file {
-            return peer_keys::private_key(file).map(|key| Key(key.secret()));
-        }
-        let key = PrivateKey::generate().ok_or_else(|| {
-            let problem = Sentence::new(
-                "anonymize: this host has no randomness for a key; name one with --key-file",
-                "anonymize：本机没有用于密钥的随机数；请用 --key-file 给出密钥",
-            );
-            Failure::new(Kind::Missing, problem)
-        })?;
-        Ok(Key(key.secret()))
+    fn given_key(&self) -> Result<Option<Key>, Failure> {
+        let key = self.key_file.as_deref().map(peer_keys::private_key).transpose()?;
+        Ok(key.map(|key| Key(key.secret())))
     }
 
     /// That -o names no file that can be written.
@@ -161,6 +185,26 @@ impl Anonymize {
     }
 }
 
+/// A key that nobody else knows.
+fn drawn_key() -> Result<Key, Failure> {
+    let key = PrivateKey::generate().ok_or_else(|| {
+        let problem = Sentence::new(
+            "anonymize: this host has no randomness for a key; name one with --key-file",
+            "anonymize：本机没有用于密钥的随机数；请用 --key-file 给出密钥",
+        );
+        Failure::new(Kind::Missing, problem)
+    })?;
+    Ok(Key(key.secret()))
+}
+
+/// What was written under one key.
+struct Attempt {
+    pending: Pending,
+    outcome: Anonymized,
+    /// Why the input was not read to its end.
+    problem: Option<Sentence>,
+}
+
 /// A capture on its way.
 struct Work {
     anonymizer: Anonymizer,
@@ -174,7 +218,7 @@ struct Work {
 impl Work {
     /// Reads all packets and writes them anew. What cannot be read further ends the output there,
     /// as it ends an analysis; only where nothing was read it fails.
-    fn write(&mut self, source: &mut TwiceRead, to: &mut impl Write) -> Result<(), CopyError> {
+    fn write(&mut self, source: &TwiceRead, to: &mut impl Write) -> Result<(), CopyError> {
         let mut bytes = source.reader().and_then(Unpack::new).map_err(ReadError::from)?;
         let (mut reader, mut out) = (Reader::new(), Vec::with_capacity(2 * WRITE_AT));
         let mut file = SharedFile::begin(&mut out);
@@ -225,3 +269,6 @@ impl Work {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

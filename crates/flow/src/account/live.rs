@@ -94,11 +94,15 @@ impl LiveAccount {
         parts.iter().fold(Duration::ZERO, |sum, part| sum.saturating_add(part.lost))
     }
 
-    /// Divides the time between two samples that follow each other. `role` is this end of the data,
+    /// Divides the time between two samples that follow each other; none of it is the connection's
+    /// where it had ended before. `role` is this end of the data,
     /// and `shares` what held the data meanwhile.
     pub fn note(&mut self, before: &Sample, now: &Sample, role: End, shares: &[Candidate]) {
         let length = now.at.since(before.at);
         let (Some(then), Some(info)) = (&before.info, &now.info) else {
+            if is_over(before) && is_over(now) {
+                return;
+            }
             return self.add(Spent::NotCaptured, length, role, shares);
         };
         if now.state == TcpState::SynSent {
@@ -198,6 +202,11 @@ impl LiveAccount {
             }
         }
     }
+}
+
+/// Whether the connection has ended: the kernel keeps its ends for a minute, without counters.
+fn is_over(sample: &Sample) -> bool {
+    sample.info.is_none() && matches!(sample.state, TcpState::TimeWait | TcpState::FinWait2)
 }
 
 /// How long ago data was sent and received last. The kernel counts from the handshake where none
@@ -374,6 +383,22 @@ mod tests {
             let cause = account(End::Receiver, &samples)[0].1;
             assert_eq!(cause == Cause::WindowShut, is_shut, "{room}: {cause:?}");
         }
+    }
+
+    #[test]
+    fn what_comes_after_the_end_is_no_time_of_the_connection() {
+        let mut samples = asked(CLIENT, true);
+        let seen = account(End::Sender, &samples);
+        for second in 6..20 {
+            let mut sample = look(CLIENT, second, |_, _| {});
+            (sample.state, sample.info) = (TcpState::TimeWait, None);
+            samples.push(sample);
+        }
+        let ended = account(End::Sender, &samples);
+        // When it ended between two looks is not known.
+        let unknown = (Owner::NotCaptured, Cause::NotCaptured, 1000);
+        let others: Vec<_> = ended.iter().copied().filter(|part| *part != unknown).collect();
+        assert_eq!((others, ended.len()), (seen, 4));
     }
 
     /// Timeouts, whether data waits to be sent and read; times since data was sent and received and

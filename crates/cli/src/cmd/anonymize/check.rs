@@ -6,7 +6,9 @@ use crate::failure::{Failure, Kind};
 use crate::sentence::Sentence;
 use fullpipe_analyze::{Capture, Options};
 use fullpipe_flow::Config;
-use fullpipe_flow::capture::anonymize::{AddressMap, Anonymizer, Find, InputMarks, Search};
+use fullpipe_flow::capture::anonymize::{
+    AddressMap, Anonymizer, Find, FindKind, InputMarks, Search,
+};
 use fullpipe_kernel::file::folder::Pending;
 use std::fs::File;
 use std::io::Read;
@@ -118,6 +120,12 @@ impl Checked {
     /// Whether nothing was found, and every answer is the same.
     pub fn is_clean(&self) -> bool {
         self.found == 0 && self.other_answers.is_empty()
+    }
+
+    /// Whether only addresses were found: the key may have made them of others.
+    pub fn may_be_the_key(&self) -> bool {
+        let is_payload = |find: &Find| find.kind == FindKind::Payload;
+        self.other_answers.is_empty() && self.found > 0 && !self.finds.iter().any(is_payload)
     }
 }
 

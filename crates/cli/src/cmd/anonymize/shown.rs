@@ -30,6 +30,9 @@ pub struct Anonymized {
     check: Option<Checked>,
     #[serde(skip)]
     all_dropped: u64,
+    /// Whether the user named the key.
+    #[serde(skip)]
+    is_key_given: bool,
 }
 
 impl Anonymized {
@@ -48,12 +51,18 @@ impl Anonymized {
             macs,
             check,
             all_dropped: counts.all_dropped(),
+            is_key_given: asked.key_file.is_some(),
         }
     }
 
     /// Whether it may be shared.
     pub fn is_clean(&self) -> bool {
         self.check.as_ref().is_none_or(Checked::is_clean)
+    }
+
+    /// Whether it may be under another key.
+    pub fn may_be_the_key(&self) -> bool {
+        self.check.as_ref().is_some_and(Checked::may_be_the_key)
     }
 
     /// What the user is told.
@@ -104,6 +113,16 @@ impl Anonymized {
         let (found, places) = (check.found, Sentence::joined(&places(&check.finds)));
         let (english, chinese) = (places.english(), places.chinese());
         let output = in_line(&self.output.display().to_string()).into_owned();
+        if self.is_key_given && check.may_be_the_key() {
+            return Sentence::new(
+                format!(
+                    "anonymize: {found} addresses of the input are in the output, which is not written to {output}: {english}; a key can make them of others: try another one of fullpipe keygen, and if it is so with that one, too, please report this"
+                ),
+                format!(
+                    "anonymize：输出中有输入的 {found} 个地址，因此没有写入 {output}：{chinese}；密钥可能把其他地址变成了它们：请换一个由 fullpipe keygen 生成的密钥，若仍然如此，请报告此问题"
+                ),
+            );
+        }
         if found > 0 {
             return Sentence::new(
                 format!(

@@ -12,11 +12,14 @@ pub(super) struct Answers<'a> {
     acked: Vec<u32>,
     /// Ranges that were acknowledged selectively, with the time.
     sacked: Vec<(i64, i64, i64)>,
+    /// The least time from data at this place to the first acknowledgement of it here.
+    pub fastest: i64,
 }
 
 impl<'a> Answers<'a> {
-    /// `back` is what the receiver sent; `base` is the number from which the bytes are counted.
-    pub fn new(back: &'a Segments, base: SequenceNumber) -> Self {
+    /// `data` is what the receiver answers, and `back` what it sent; the bytes are counted from
+    /// `base`.
+    pub fn new(data: &Segments, back: &'a Segments, base: SequenceNumber) -> Self {
         let (mut most, mut acked) = (i64::MIN, Vec::new());
         for (number, one) in back.iter().enumerate() {
             if let Some(ack) = one.ack().filter(|ack| *ack > most) {
@@ -25,14 +28,15 @@ impl<'a> Answers<'a> {
             }
         }
         let mut unwrapped = Unwrapped::from(base);
-        let mut sacked = Vec::new();
-        for (at, blocks) in &back.way.sacks {
-            for (from, to) in blocks.as_slice() {
-                let from = unwrapped.of(*from);
-                sacked.push((*at, from, unwrapped.of(*to)));
-            }
-        }
-        Answers { back, acked, sacked }
+        let blocks = back.way.sacks.iter();
+        let sacked = blocks.map(|(at, from, to)| {
+            let from = unwrapped.of(*from);
+            (*at, from, unwrapped.of(*to))
+        });
+        let sacked = sacked.collect();
+        let mut answers = Answers { back, acked, sacked, fastest: 0 };
+        answers.fastest = answers.least_time(data);
+        answers
     }
 
     /// Whether the receiver had `piece` before its next copy could have answered for it at `later`.
@@ -48,8 +52,7 @@ impl<'a> Answers<'a> {
         meanwhile.copied().any(|(_, from, to)| from <= piece.start && to >= piece.end)
     }
 
-    /// The least time from data at this place to the first acknowledgement of it here.
-    pub fn fastest(&self, data: &Segments) -> i64 {
+    fn least_time(&self, data: &Segments) -> i64 {
         let mut last = 0;
         let answered = |(_, one): (usize, Carried)| {
             last = near_point(&self.acked, last, |at| self.ack(*at) < one.end);

@@ -117,6 +117,10 @@ const FIELDS: [(HeaderField, FieldValues); 7] = [
     (HeaderField::Ecn, |near, far| ecn(near, far).filter(|values| !is_mark(values))),
 ];
 
+/// Where the hops are among them.
+const HOPS: usize = 4;
+const _: () = assert!(matches!(FIELDS[HOPS].0, HeaderField::Hops));
+
 fn of_both<T: Into<u64>>(
     near: &Sighting,
     far: &Sighting,
@@ -175,16 +179,12 @@ impl OfWay<'_> {
         let mut found = FIELDS.map(|_| Differing::default());
         for (near, far) in pairs {
             // Most packets differ in their hops at most.
-            if near.is_same_but_for_hops(far) && near.header.ttl == far.header.ttl {
+            if near.is_same_but_for_hops(far) {
+                found[HOPS].note((near.header.ttl.into(), far.header.ttl.into()));
                 continue;
             }
             for (values, found) in FIELDS.iter().map(|(_, values)| values).zip(&mut found) {
-                if let Some((one, other)) = values(near, far)
-                    && one != other
-                {
-                    found.packets += 1;
-                    found.first.get_or_insert((one, other));
-                }
+                values(near, far).into_iter().for_each(|values| found.note(values));
             }
         }
         for ((field, _), Differing { packets, first }) in FIELDS.into_iter().zip(found) {
@@ -201,4 +201,14 @@ struct Differing {
     packets: u64,
     /// The values of the first of them.
     first: Option<(u64, u64)>,
+}
+
+impl Differing {
+    #[inline]
+    fn note(&mut self, (near, far): (u64, u64)) {
+        if near != far {
+            self.packets += 1;
+            self.first.get_or_insert((near, far));
+        }
+    }
 }

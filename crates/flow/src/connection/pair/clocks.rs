@@ -73,16 +73,15 @@ impl ClockPiece {
 
 impl Clocks {
     /// From packets that passed both places, in the order of A's clock.
-    pub(super) fn of(crossings: impl ExactSizeIterator<Item = Crossing>) -> Clocks {
-        let crossings = fastest(crossings);
+    pub(super) fn of(crossings: &[Crossing]) -> Clocks {
         let mut pieces = Vec::new();
-        let mut rest = &crossings[..];
+        let mut rest = crossings;
         while !rest.is_empty() {
-            let steady = steady_start(rest);
-            pieces.push(rest[..steady].to_vec());
-            rest = &rest[steady..];
+            let (steady, others) = rest.split_at(steady_start(rest));
+            pieces.push(fitted(steady));
+            rest = others;
         }
-        Clocks { pieces: pieces.iter().map(|piece| fitted(piece)).collect() }
+        Clocks { pieces }
     }
 
     /// What A's clock shows when B's shows `b`. Neither goes back: see
@@ -232,38 +231,6 @@ fn widest_parts(crossings: &[Crossing]) -> (f64, usize) {
     }
 }
 
-/// Of each of so many spans, only the fastest packets of both directions matter.
-const MOST_CROSSINGS: usize = 1024;
-
-/// At most some [`MOST_CROSSINGS`] of them, in their order.
-fn fastest(mut crossings: impl ExactSizeIterator<Item = Crossing>) -> Vec<Crossing> {
-    let count = crossings.len();
-    if count <= 2 * MOST_CROSSINGS {
-        return crossings.collect();
-    }
-    let mut kept = Vec::new();
-    let of_span = count.div_ceil(MOST_CROSSINGS);
-    while crossings.len() > 0 {
-        let (mut forward, mut back): (Option<Crossing>, Option<Crossing>) = (None, None);
-        for one in crossings.by_ref().take(of_span) {
-            let ahead = one.b - one.a;
-            if one.is_forward {
-                let is_faster = forward.is_none_or(|best| ahead < best.b - best.a);
-                forward = if is_faster { Some(one) } else { forward };
-            } else {
-                // Of several that are as fast, the last one.
-                let is_faster = back.is_none_or(|best| ahead >= best.b - best.a);
-                back = if is_faster { Some(one) } else { back };
-            }
-        }
-        match (forward, back) {
-            (Some(one), Some(other)) if one.a > other.a => kept.extend([other, one]),
-            (one, other) => kept.extend(one.into_iter().chain(other)),
-        }
-    }
-    kept
-}
-
 fn fitted(crossings: &[Crossing]) -> ClockPiece {
     let bounds = Bounds::of(crossings);
     let drift = bounds.drift();
@@ -315,7 +282,7 @@ mod tests {
 
     fn clocks(mut crossings: Vec<Crossing>) -> Clocks {
         crossings.sort_by_key(|one| one.a);
-        Clocks::of(crossings.into_iter())
+        Clocks::of(&crossings)
     }
 
     #[test]
@@ -339,7 +306,7 @@ mod tests {
         let clocks = clocks(all.into_iter().filter(|one| one.is_forward).collect());
         let [piece] = clocks.pieces[..] else { panic!("{clocks:?}") };
         assert_eq!((piece.error, piece.ahead_ns), (None, 10_000_000));
-        assert!(Clocks::of(std::iter::empty()).pieces.is_empty());
+        assert!(Clocks::of(&[]).pieces.is_empty());
     }
 
     proptest! {

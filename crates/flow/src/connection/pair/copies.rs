@@ -153,6 +153,8 @@ struct InBoth<'a> {
     at: &'a [Segments; 2],
     /// What is left of the segments of each place, by what they carry.
     rest: [&'a [u32]; 2],
+    /// What the first of them carries.
+    carries: [Option<Carries>; 2],
     with_timestamps: bool,
     /// What is left of those that are at the same place, by their time stamps.
     copies: [Vec<(i64, u32)>; 2],
@@ -165,20 +167,21 @@ impl<'a> InBoth<'a> {
     fn new(at: &'a [Segments; 2], sorted: &'a [Vec<u32>; 2], with_timestamps: bool) -> Self {
         let rest = sorted.each_ref().map(|sorted| &sorted[..]);
         let copies = Default::default();
-        InBoth { at, rest, with_timestamps, copies, same: 0, other: 0 }
+        let carries = [0, 1].map(|tap| Some(at[tap].carries(*rest[tap].first()? as usize)));
+        InBoth { at, rest, carries, with_timestamps, copies, same: 0, other: 0 }
     }
 
-    /// The first of the rest of a place, and how many are where it is.
+    /// Takes the first of the rest of a place, and all that are where it is.
     #[inline]
-    fn first(&self, tap: usize) -> Option<(Carries, usize)> {
-        let [first, behind @ ..] = self.rest[tap] else { return None };
-        let carries = self.at[tap].carries(*first as usize);
-        let is_copy = |at: &&u32| self.at[tap].carries(**at as usize).0 == carries.0;
-        Some((carries, 1 + behind.iter().take_while(is_copy).count()))
-    }
-
-    /// Takes as many from the rest of a place.
-    fn take(&mut self, tap: usize, count: usize) -> &'a [u32] {
+    fn take(&mut self, tap: usize) -> &'a [u32] {
+        let (mut count, first) = (0, self.carries[tap].take());
+        let next = self.rest[tap].iter().skip(1).find_map(|at| {
+            count += 1;
+            let next = self.at[tap].carries(*at as usize);
+            (first.is_none_or(|first| first.0 != next.0)).then_some(next)
+        });
+        self.carries[tap] = next;
+        let count = if next.is_some() { count } else { self.rest[tap].len() };
         let (taken, rest) = self.rest[tap].split_at(count);
         self.rest[tap] = rest;
         taken
@@ -221,14 +224,12 @@ impl Iterator for InBoth<'_> {
             if let Some(pair) = self.next_copy() {
                 return Some(pair);
             }
-            let (Some((a, of_a)), Some((b, of_b))) = (self.first(0), self.first(1)) else {
-                return None;
-            };
+            let [Some(a), Some(b)] = self.carries else { return None };
             match a.0.cmp(&b.0) {
-                Ordering::Less => drop(self.take(0, of_a)),
-                Ordering::Greater => drop(self.take(1, of_b)),
+                Ordering::Less => drop(self.take(0)),
+                Ordering::Greater => drop(self.take(1)),
                 Ordering::Equal => {
-                    let [of_a, of_b] = [self.take(0, of_a), self.take(1, of_b)];
+                    let [of_a, of_b] = [self.take(0), self.take(1)];
                     if let ([only_a], [only_b]) = (of_a, of_b) {
                         let is_same = a.1 == b.1;
                         let count = if is_same { &mut self.same } else { &mut self.other };

@@ -59,12 +59,13 @@ impl Comparison<'_> {
         };
         self.acknowledgements(&delays, &mut way);
         let far_tap = self.near.other();
-        let answers = Answers::new(self.back.of(far_tap), self.views.bases[far_tap.at()]);
+        let answers = Answers::new(far, self.back.of(far_tap), self.views.bases[far_tap.at()]);
         let (near_bytes, far_bytes) = (ByStart::new(near), ByStart::new(far));
         let parted = self.assigned(&near_bytes, &delays);
-        let lost = self.between(&parted, &far_bytes, &answers, &delays, &mut way);
+        let by_start = [&near_bytes, &far_bytes];
+        let lost = self.between(&parted, by_start, &answers, &delays, &mut way);
         self.extra(&parted, &delays, &mut way);
-        self.before(&parted, [&near_bytes, &far_bytes], &mut way);
+        self.before(&parted, by_start, &mut way);
         self.after(&parted, &far_bytes, &answers, &mut way);
         way.course = self.start.map(|start| self.course(&CourseOf { start }, lost, &delays));
         way
@@ -129,7 +130,7 @@ impl Comparison<'_> {
         let (near, far) = (self.near(), self.far());
         let mut parted = Parted::new(near, far);
         let keeps_timestamps = self.views.keeps_timestamps;
-        let slack = FINE.max(self.clocks.unsettled());
+        let slack = self.slack();
         // The last first: of several that could have been it, the last one was.
         for (number, arrived) in far.with_bytes().rev() {
             let arrived = &arrived;
@@ -164,7 +165,7 @@ impl Comparison<'_> {
     fn between(
         &self,
         parted: &Parted,
-        far_bytes: &ByStart<'_>,
+        [near_bytes, far_bytes]: [&ByStart<'_>; 2],
         answers: &Answers<'_>,
         delays: &Delays,
         way: &mut WayBetween,
@@ -189,6 +190,7 @@ impl Comparison<'_> {
                 let piece = sent.part(from, to);
                 let later = far_bytes.overlapping(&piece).map(|at| far.at(at).at);
                 let later = later.filter(|at| *at > sent.at).min().unwrap_or(i64::MAX);
+                let later = later.min(self.answered_again(&piece, near_bytes, answers, delays));
                 if answers.have(&piece, later) {
                     way.missed_at_far.add(to - from, self.segment);
                 } else {
@@ -220,6 +222,30 @@ impl Comparison<'_> {
         let middle = queues.len() / 2;
         way.queue_at_loss = ranked(&mut queues, middle).map(duration);
         drawn
+    }
+
+    /// From when on an acknowledgement may answer the next copy of `piece`, of which the far place
+    /// may have missed that one: then it says nothing of this one, and that it was sent again says
+    /// that nobody had acknowledged it.
+    fn answered_again(
+        &self,
+        piece: &Carried,
+        near_bytes: &ByStart<'_>,
+        answers: &Answers<'_>,
+        delays: &Delays,
+    ) -> i64 {
+        let later = near_bytes
+            .overlapping(piece)
+            .map(|at| self.near().at(at))
+            .filter(|one| one.at > piece.at && one.start <= piece.start && one.end >= piece.end);
+        let first = later.map(|one| one.at).min();
+        let answer = delays.least + answers.fastest - self.slack();
+        first.map_or(i64::MAX, |at| at.saturating_add(answer))
+    }
+
+    /// By how much times of both places differ although they are the same.
+    fn slack(&self) -> i64 {
+        FINE.max(self.clocks.unsettled())
     }
 
     /// What arrived and had not been seen, or had been counted already.
@@ -282,7 +308,6 @@ impl Comparison<'_> {
         way: &mut WayBetween,
     ) {
         let far = self.far();
-        let answer = answers.fastest(far);
         let is_sent = |at: &usize| !parted.is_duplicate(*at);
         let mut most = i64::MIN;
         for (number, again) in far.with_bytes() {
@@ -296,7 +321,7 @@ impl Comparison<'_> {
             let (from, to) = (first.start.max(again.start), first.end.min(again.end));
             let piece = first.part(from, to);
             // An answer that comes sooner than any could after this copy is the first one's.
-            let count = match answers.have(&piece, again.at.saturating_add(answer)) {
+            let count = match answers.have(&piece, again.at.saturating_add(answers.fastest)) {
                 true => &mut way.needless,
                 false => &mut way.lost_after,
             };

@@ -3,7 +3,7 @@
 use super::changes::{HeaderChange, changes};
 use super::clocks::{Clocks, nanos};
 use super::copies::{BothViews, MatchedEnds, PassedBoth};
-use super::crossings::Crossings;
+use super::crossings::fastest_crossings;
 use super::fates::Comparison;
 use super::matching::matched;
 use super::sighting::Sighting;
@@ -76,7 +76,7 @@ pub(super) fn compare(taps: [TapView; 2], is_drawn: bool) -> PairedCaptures {
     let [a, b] = taps.map(|tap| tap.connections);
     let (matched, unmatched) = matched(a, b);
     let passed: Vec<PassedBoth> = matched.into_iter().map(PassedBoth::new).collect();
-    let clocks = Clocks::of(Crossings::of(&passed));
+    let clocks = Clocks::of(&fastest_crossings(&passed));
     let spans = [spans[0], (clocks.a_of_b(spans[1].0), clocks.a_of_b(spans[1].1))];
     let common = Common { clocks: &clocks, spans, is_drawn };
     let connections = passed.into_iter().map(|passed| paired(passed, &common)).collect();

@@ -1,9 +1,7 @@
 //! What one place saw of a connection.
 
 use super::clocks::{Clocks, nanos};
-use crate::capture::segment::{
-    Flags, FlowKey, IpHeader, SackBlocks, Segment, SequenceNumber, TcpOptions,
-};
+use crate::capture::segment::{Flags, FlowKey, IpHeader, Segment, SequenceNumber, TcpOptions};
 use fullpipe_model::units::{Bytes, Instant};
 use std::net::SocketAddr;
 
@@ -103,15 +101,15 @@ pub(super) struct Syn {
 pub(super) struct SightedWay {
     pub syn: Option<Syn>,
     pub sightings: Vec<Sighting>,
-    /// SACK blocks, with the time of the segment that they came with.
-    pub sacks: Vec<(i64, SackBlocks)>,
+    /// SACK blocks, each with the time of the segment that it came with: most have one.
+    pub sacks: Vec<(i64, SequenceNumber, SequenceNumber)>,
 }
 
 impl SightedWay {
     /// Makes all times those of A's clock, where they are B's.
     pub fn set_clock(&mut self, clocks: &Clocks) {
         let sightings = self.sightings.iter_mut().map(|one| &mut one.at);
-        for at in sightings.chain(self.sacks.iter_mut().map(|(at, _)| at)) {
+        for at in sightings.chain(self.sacks.iter_mut().map(|(at, ..)| at)) {
             *at = clocks.a_of_b(*at);
         }
     }
@@ -162,9 +160,8 @@ impl Sighted {
                 is_cut: segment.is_header_cut,
             });
         }
-        if !segment.options.sack.is_empty() {
-            way.sacks.push((at, segment.options.sack));
-        }
+        let blocks = segment.options.sack.as_slice().iter();
+        way.sacks.extend(blocks.map(|(from, to)| (at, *from, *to)));
         way.sightings.push(Sighting::of(at, segment));
     }
 

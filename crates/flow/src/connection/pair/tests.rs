@@ -167,11 +167,13 @@ impl Simulated {
         let fills_gap = self.gaps.remove(&number);
         self.known.sent += 1;
         let is_lost = self.chance(self.world.lost);
+        let mut is_missed = false;
         if is_lost {
             self.known.lost += 1;
         } else {
             let seen = Drawn { ttl: 57, ..data.clone() };
-            if self.chance(self.world.missed_by_client) {
+            is_missed = self.chance(self.world.missed_by_client);
+            if is_missed {
                 self.known.missed_by_client += 1;
             } else {
                 self.taps[0].push((at + half, seen.clone()));
@@ -182,7 +184,9 @@ impl Simulated {
             }
         }
         if !is_lost && self.chance(self.world.missed_by_server) {
-            self.known.missed_by_server += 1;
+            // What neither capture has, nobody can miss.
+            self.known.missed_by_server += u64::from(!is_missed);
+            self.known.missed_by_client -= u64::from(is_missed);
             self.known.sent -= 1;
         } else {
             // A copy that the capture missed does not show that an earlier one was lost.
@@ -373,6 +377,75 @@ fn what_both_places_saw_is_found_to_be_the_same() {
     assert_eq!((acks.acknowledgements, acks.acknowledgements_lost), (2001, 0));
 }
 
+/// What the path does to the bytes of a packet, from its IP header on, as a place shows it.
+type Planted = fn(Tap, &mut [u8]);
+
+const CLIENTS_SYN: u8 = SYN;
+const FLAGS: usize = 33;
+const OPTIONS: usize = 40;
+
+/// Each kind of change but the hops, which the world has anyway, by packets to the client (which
+/// pass A last) or by the client's SYN (which passes B last).
+const PLANTED: [(HeaderField, u8, Planted); 11] = [
+    (HeaderField::MaximumSegmentSize, CLIENTS_SYN, |tap, ip| ip[43] -= tap as u8 * 100),
+    (HeaderField::WindowScale, CLIENTS_SYN, |tap, ip| {
+        ip[OPTIONS + 4..OPTIONS + 8].copy_from_slice(&[1, 3, 3, 7 - tap as u8]);
+    }),
+    (HeaderField::SackPermitted, CLIENTS_SYN, |tap, ip| {
+        if tap == Tap::B {
+            ip[OPTIONS + 6..OPTIONS + 8].fill(1);
+        }
+    }),
+    (HeaderField::Timestamps, CLIENTS_SYN, |tap, ip| {
+        if tap == Tap::B {
+            ip[OPTIONS + 8..OPTIONS + 20].fill(1);
+        }
+    }),
+    (HeaderField::EcnRequest, CLIENTS_SYN, |tap, ip| {
+        ip[FLAGS] |= if tap == Tap::A { 0xc0 } else { 0 };
+    }),
+    (HeaderField::TimestampValue, ACK, |tap, ip| ip[OPTIONS + 4] += tap as u8),
+    (HeaderField::Ecn, ACK, |tap, ip| ip[1] = tap as u8 * 2),
+    (HeaderField::CongestionMark, ACK, |tap, ip| ip[1] = 3 - tap as u8),
+    (HeaderField::Dscp, ACK, |tap, ip| ip[1] = tap as u8 * 0x28),
+    (HeaderField::Identification, ACK, |tap, ip| ip[4] ^= tap as u8),
+    (HeaderField::Window, ACK, |tap, ip| ip[34] = 100 + tap as u8),
+];
+
+/// The kinds of change that are named, without the hops.
+fn named(world: &Simulated, flags: u8, planted: Planted) -> BTreeSet<HeaderField> {
+    let mut pairing = Pairing::new();
+    for tap in Tap::ALL {
+        for (at, mut ip, length) in world.captured(tap) {
+            let is_to_client = ip[12] == 192;
+            if ip[FLAGS] == flags && is_to_client == (flags == ACK) {
+                planted(tap, &mut ip);
+            }
+            push(&mut pairing, tap, at, &ip, length);
+        }
+    }
+    let paired = pairing.finish();
+    let [one] = &paired.connections[..] else { panic!("{paired:?}") };
+    let fields = one.changes.iter().map(|change| change.field);
+    fields.filter(|field| *field != HeaderField::Hops).collect()
+}
+
+/// Each of the fourteen kinds is named, and no other one beside it.
+#[test]
+fn what_the_path_changed_is_named_and_nothing_else() {
+    let world = World { lost: 5, segments: 300, ..World::default() };
+    let plain = Simulated::of(world);
+    assert_eq!(named(&plain, ACK, |_, _| ()), BTreeSet::new());
+    for (field, flags, planted) in PLANTED {
+        assert_eq!(named(&plain, flags, planted), BTreeSet::from([field]));
+    }
+    let translated = Simulated::of(World { is_translated: true, ..world });
+    assert_eq!(named(&translated, ACK, |_, _| ()), BTreeSet::from([HeaderField::Address]));
+    let renumbered = Simulated::of(World { is_renumbered: true, ..world });
+    let fields = named(&renumbered, ACK, |_, _| ());
+    assert_eq!(fields, BTreeSet::from([HeaderField::SequenceNumbers]));
+}
+
 /// Where a capture misses packets, nothing tells whether an acknowledgement was lost.
 #[test]
 fn acknowledgements_are_lost_only_where_that_is_known() {
@@ -483,6 +556,25 @@ fn what_is_drawn_as_lost_is_what_is_counted() {
         assert_eq!(way.missed_at_far.segments > 0, missed > 0, "{way:?}");
         assert!(way.lost.segments > 0);
         assert_eq!(way.course.as_ref().unwrap().lost.len() as u64, way.lost.segments);
+    }
+}
+
+/// A lost segment that is sent again and then missed by the far capture is acknowledged once: that
+/// answers the copy that arrived.
+#[test]
+fn a_copy_that_the_sniffer_missed_does_not_answer_for_one_that_was_lost() {
+    let [one, other] = [(1_037_020_160, 132), (190_307_503, 173)].map(|(seed, rtt)| {
+        let world = World { seed, rtt: rtt * MS, lost: 25, lost_before: 3, ..World::default() };
+        World { lost_after: 5, missed_by_server: 9, missed_by_client: 7, duplicated: 6, ..world }
+    });
+    let other = World { lost: 26, lost_before: 6, lost_after: 2, duplicated: 9, ..other };
+    let other = World { missed_by_server: 8, missed_by_client: 8, ..other };
+    for has_timestamps in [true, false] {
+        for world in [one, other] {
+            let world = Simulated::of(World { has_timestamps, ..world });
+            let (said, known) = (said(&world.paired()), world.known);
+            assert_eq!(said.lost, known.lost, "{said:?} {known:?}");
+        }
     }
 }
 
