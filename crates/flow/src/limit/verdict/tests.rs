@@ -94,15 +94,16 @@ fn what_is_wrong_six_times_of_seven_is_not_named_first() {
 /// left of the opinion names the writer, who hardly pauses.
 #[test]
 fn what_is_left_of_an_opinion_blames_no_writer_who_hardly_pauses() {
-    let judged = |idle: f64, ruled_out: f64| {
-        let mut one = interval(100, 80, 1);
+    let judged = |idle: f64, ruled_out: f64, dropped: u64| {
+        let mut one = interval(100, 80, dropped);
         one.evidence.idle = idle;
         let mut verdict = Verdict::new(Source::Capture, vec![one; 100]);
         let likely = LIMITS.map(|one| f64::from(u8::from(one == Limit::SenderApplication)));
         verdict.adopt(&Opinion { likely, policer: 0.0, ruled_out }, LinkEvidence::None);
         (verdict.limited_by().limit, verdict.confidence)
     };
-    assert_eq!(judged(0.05, 0.99), (Limit::Link, OVERRULED));
-    assert_eq!(judged(0.3, 0.99).0, Limit::SenderApplication, "it pauses");
-    assert_eq!(judged(0.05, 0.1).0, Limit::SenderApplication, "it was weighed by itself");
+    assert_eq!(judged(0.05, 0.99, 1), (Limit::Link, OVERRULED));
+    assert_eq!(judged(0.3, 0.99, 1).0, Limit::SenderApplication, "it pauses");
+    assert_eq!(judged(0.05, 0.1, 1).0, Limit::SenderApplication, "it was weighed by itself");
+    assert_eq!(judged(0.05, 0.99, 0).0, Limit::SenderApplication, "nothing was dropped");
 }

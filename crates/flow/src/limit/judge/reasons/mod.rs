@@ -72,7 +72,7 @@ pub struct Judged {
     /// The probability of each limit.
     pub opinion: Opinion,
     /// The limits that the evidence allowed.
-    possible: Possible,
+    pub(in crate::limit) possible: Possible,
 }
 
 impl Judged {
