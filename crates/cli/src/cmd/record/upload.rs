@@ -186,7 +186,7 @@ impl Sending {
     /// Counts a part that is there.
     fn count(&mut self, name: &str, size: usize, is_again: bool, missed_told: &mut u64) {
         self.told.sent += 1;
-        self.told.size = self.told.size + Bytes::new(size as u64);
+        self.told.size += Bytes::new(size as u64);
         // On a full disk the next run sends it again, and nothing else is the worse for it.
         let _ = self.unsent.sent(name);
         if is_again {
