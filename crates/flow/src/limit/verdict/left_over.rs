@@ -8,14 +8,14 @@ use crate::limit::judge::{OVERRULED, Opinion, SURE};
 const PAUSES_LEAST: f64 = 0.15;
 
 impl Verdict {
-    /// Whether the opinion names a writer who hardly pauses, where the rules name a link,
-    /// something was dropped, and only the judge's likeliest was ruled out: blocks that a policer cuts look like a link with a
-    /// queue, and drops without one deny the queue.
+    /// Whether the opinion names a writer who hardly pauses, where the rules name a link, something
+    /// was dropped, and only the judge's likeliest was ruled out: blocks that a policer cuts look
+    /// like a link with a queue, and drops without one deny the queue.
     pub(super) fn is_left_over(&self, opinion: &Opinion, limit: Limit) -> bool {
         limit == Limit::SenderApplication
             && opinion.ruled_out > SURE
             && self.limited_by().limit == Limit::Link
-            && self.judged.is_none_or(|judged| judged.possible.link)
+            && self.judged.is_none_or(|judged| judged.allows_link())
             && self.intervals.iter().any(|one| one.evidence.retransmissions > 0)
             && self.idle() < PAUSES_LEAST
     }

@@ -72,10 +72,15 @@ pub struct Judged {
     /// The probability of each limit.
     pub opinion: Opinion,
     /// The limits that the evidence allowed.
-    pub(in crate::limit) possible: Possible,
+    possible: Possible,
 }
 
 impl Judged {
+    /// Whether the evidence allows a link.
+    pub fn allows_link(&self) -> bool {
+        self.possible.link
+    }
+
     /// Weighs a transfer; `None` where the judge was not trained for such traits.
     pub fn of(source: Source, case: &Case) -> Option<Self> {
         let opinion = Opinion::of(source, &case.traits, case.possible)?;
